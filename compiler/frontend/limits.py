@@ -1,0 +1,30 @@
+"""The ceilings of language.md §8, in one frozen value that is handed in, never switched."""
+
+from typing import NamedTuple
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Limits(NamedTuple):
+    """Every ceiling of the compiler; sizes in bytes, times in seconds."""
+
+    source_bytes: int = 256 * KIB
+    all_source_bytes: int = MIB
+    modules: int = 32
+    nesting: int = 128
+    chain: int = 1_000
+    tasks: int = 128
+    constructed: int = 1_024
+    prompt_bytes: int = 256 * KIB
+    all_prompt_bytes: int = MIB
+    json_bytes: int = 16 * MIB
+    ticks: int = 1_000_000
+    heap_bytes: int = 64 * MIB
+    call_depth: int = 64
+    seconds: float = 10.0
+    value_depth: int = 128
+    printed_lines: int = 100
+
+
+LIMITS = Limits()

@@ -1,0 +1,1 @@
+"""What people touch at a terminal: the command `crucible`."""

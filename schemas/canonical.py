@@ -45,7 +45,7 @@ def format_float(value: float) -> str:
     return f"{sign}{head}e{exponent}"
 
 
-def write_value(value: Any, indent: str = "") -> str:
+def write_value(value: object, indent: str = "") -> str:
     """Write plain data in the canonical form, nested at ``indent``, without a final newline."""
     if value is None or isinstance(value, (bool, str, int)):
         return json.dumps(value, ensure_ascii=False)

@@ -7,7 +7,7 @@ not fit as findings whose places are fields of the IR.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ JOINS = ("all", "passed")
 STAGES = ("iteration", "epilogue")
 DIRECTIONS = ("lower", "higher")
 OPERATIONS = ("propose", "apply", "measure", "grade", "decide")
+OPERATIONS_WITH_SOURCE = ("grade", "decide")
 WORKTREE = "worktree"
 RESERVED_INPUTS = ("params",)
 RESERVED_EPILOGUE_INPUTS = ("kept",)
@@ -27,7 +28,9 @@ NAME_LENGTH = 128
 _FORBIDDEN_IN_NAME = re.compile("[\\[\\]\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SESSION = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _FIELD = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LARGEST_INT = 2**31 - 1
+_SHOWN_BITS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +137,7 @@ class Workflow:
         return self.type == "autoresearch" and self.result is None
 
 
-KINDS: dict[str, type[Task]] = {
-    cls.kind: cls for cls in (AgentTask, CommandTask, EvaluateTask, TopKTask, EngineTask)
-}
+KINDS: dict[str, type[Task]] = {cls.kind: cls for cls in (AgentTask, CommandTask, EvaluateTask, TopKTask, EngineTask)}
 _OWN_FIELDS: dict[str, tuple[str, ...]] = {
     kind: tuple(f.name for f in fields(cls))[len(fields(Task)) :] for kind, cls in KINDS.items()
 }
@@ -153,7 +154,10 @@ def name_fault(name: str) -> tuple[str, str] | None:
     if found:
         character = found.group()
         shown = f'"{character}"' if character in "[]" else f"U+{ord(character):04X}"
-        return "invalid-name", f"a task name holds no brackets, control or text-direction characters; this one holds {shown}"
+        return (
+            "invalid-name",
+            f"a task name holds no brackets, control or text-direction characters; this one holds {shown}",
+        )
     return None
 
 
@@ -199,8 +203,9 @@ def task_to_plain(task: Task) -> dict[str, Any]:
     return plain
 
 
-# Reading: one row per field: its type, the values of a closed set, and whether it must be there.
+# Reading: one row per field: its type and the values of a closed set.
 _STRING, _BOOLEAN, _NAMES, _INTEGER, _NUMBER = "a string", "a boolean", "a list of strings", "an integer", "a number"
+_WORKFLOW_KEYS = ("type", "result", "params", "task")
 _TASK_TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "name": (_STRING, ()),
     "kind": (_STRING, tuple(KINDS)),
@@ -232,96 +237,189 @@ _MUST = {
     "top_k": ("name", "k", "direction"),
     "engine": ("name", "op"),
 }
-_NULLABLE = ("harness", "model", "effort", "isolation", "session", "threshold", "direction", "source", "tiebreak", "result")
+_NULLABLE = ("harness", "model", "effort", "isolation", "session", "threshold", "direction", "source", "tiebreak")
 
 
-def read(plain: object) -> tuple[Workflow | None, list[Finding]]:
-    """Read a workflow from plain data; without one, the findings say why.
+def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, list[Finding]]:
+    """Read a workflow from plain data, with the defaults of ir.md §1; the findings say what does not fit.
 
-    A task that has no usable name or kind is left out, a bad value takes its default, so that the
-    rules can judge what is left; the workflow is None only when nothing is left to judge.
+    A bad value takes its default and an unknown key is left out, so that the rules can judge the
+    rest. The workflow is None when they could not: a task cannot be built, or the type or the result is bad.
+
+    ``canonical`` holds the data to what the canonical JSON writes: every key that is always written,
+    none that is left out, and names and fields that a compiled workflow can have. It is what
+    ``workflow.schema.json`` says.
     """
-    findings: list[Finding] = []
     if not isinstance(plain, dict):
         return None, [Finding("wrong-type", f"a workflow is a table, not {kind_of(plain)}", At())]
-    for key in plain:
-        if key not in ("type", "result", "params", "task"):
-            tail, guess = hint(str(key), ("type", "result", "params", "task"), "keys")
-            findings.append(Finding("unknown-key", f'a workflow has no key "{key}"{tail}', At(None, str(key), part="key"), suggestion=guess))
-    lane = plain.get("type", "autoresearch")
-    findings += _value_findings("type", lane, _STRING, LANES, At(None, "type"))
-    result = plain.get("result")
+    findings = [_unknown_key("a workflow", key, _WORKFLOW_KEYS, At()) for key in plain if key not in _WORKFLOW_KEYS]
+    lane, result, params = plain.get("type", "autoresearch"), plain.get("result"), plain.get("params")
+    bad_head = list(_value_findings("type", lane, _STRING, LANES, At(None, "type")))
     if result is not None:
-        findings += _value_findings("result", result, _STRING, (), At(None, "result"))
-    params = plain.get("params")
-    if params is not None and not isinstance(params, dict):
-        findings.append(Finding("wrong-type", f"params is a table, not {kind_of(params)}", At(None, "params")))
-        params = None
+        bad_head += _value_findings("result", result, _STRING, (), At(None, "result"))
+    findings += bad_head
+    if params is not None:
+        problems = list(_params_findings(params))
+        findings += problems
+        params = None if problems else params
     rows = plain.get("task")
-    if rows is None:
+    if "task" not in plain:
         findings.append(Finding("missing-key", 'a workflow needs the key "task"', At()))
-        return None, findings
-    if not isinstance(rows, list):
+    elif not isinstance(rows, list):
         findings.append(Finding("wrong-type", f"task is a list of tables, not {kind_of(rows)}", At(None, "task")))
-        return None, findings
-    tasks = []
-    for index, row in enumerate(rows):
-        task, problems = read_task(row, index)
+    tasks: list[Task] = []
+    rows = rows if isinstance(rows, list) else None
+    for index, row in enumerate(rows or []):
+        task, problems = read_task(row, index, canonical=canonical)
         findings += problems
         if task is not None:
             tasks.append(task)
-    if lane not in LANES or len(tasks) < len(rows):
+    if rows is None or bad_head or len(tasks) < len(rows):
         return None, findings
-    return Workflow(type=lane, result=result if isinstance(result, str) else None, params=params, task=tuple(tasks)), findings
+    workflow = Workflow(type=lane, result=result, params=params, task=tuple(tasks))
+    if canonical and not findings:
+        written = to_plain(workflow)
+        findings += _form_findings("a workflow", plain, written, At())
+        if params is not None and lane != "playbook":
+            message = f'a workflow of type {lane} has no key "params"; only a playbook has parameters'
+            findings.append(Finding("unknown-key", message, At(None, "params", part="key")))
+        if not tasks:
+            findings.append(Finding("no-tasks", "a workflow has at least one task", At(None, "task")))
+    return workflow, findings
 
 
-def read_task(row: object, index: int) -> tuple[Task | None, list[Finding]]:
-    """Read one task from plain data; ``index`` is its place in the list."""
+def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task | None, list[Finding]]:
+    """Read one task from plain data; ``index`` is its place in the list, ``canonical`` as in ``read``."""
     if not isinstance(row, dict):
         return None, [Finding("wrong-type", f"a task is a table, not {kind_of(row)}", At(None, "task", index))]
-    findings: list[Finding] = []
-    kind = row.get("kind")
-    if kind not in KINDS:
-        if "kind" not in row:
-            findings.append(Finding("missing-key", 'a task needs the key "kind"', At(index)))
-        else:
-            findings += _value_findings("kind", kind, _STRING, tuple(KINDS), At(index, "kind"))
+    if "kind" not in row:
+        return None, [Finding("missing-key", 'a task needs the key "kind"', At(index))]
+    kind = row["kind"]
+    findings = list(_value_findings("kind", kind, _STRING, tuple(KINDS), At(index, "kind")))
+    if findings:
         return None, findings
     allowed = (*_COMMON, *_OWN_FIELDS[kind])
     values: dict[str, Any] = {}
     for key, value in row.items():
-        at = At(index, str(key))
+        at = At(index, key)
         if key not in allowed:
-            owners = [other for other, own in _OWN_FIELDS.items() if key in own]
-            if owners:
-                tail, guess = f"; that is a key of {' and '.join(owners)} tasks", None
-            else:
-                tail, guess = hint(str(key), [name for name in allowed if name not in row], "keys")
-            findings.append(Finding("unknown-key", f'a task of kind {kind} has no key "{key}"{tail}', at._replace(part="key"), suggestion=guess))
+            findings.append(
+                _unknown_key(f"a task of kind {kind}", key, [a for a in allowed if a not in row], At(index))
+            )
             continue
         type_name, choices = _TASK_TABLE[key]
-        if value is None and key in _NULLABLE:
+        if value is None and key in _NULLABLE and key not in _MUST[kind]:
             continue
-        problems = _value_findings(key, value, type_name, choices, at)
+        problems = list(_value_findings(key, value, type_name, choices, at))
         findings += problems
         if not problems:
             values[key] = value
         elif type_name == _NAMES and isinstance(value, list):
-            values[key] = [element for element in value if isinstance(element, str)]
+            values[key] = [element for element in value if is_text(element)]
+    meant = [finding.suggestion for finding in findings]
     findings += [
         Finding("missing-key", f'a task of kind {kind} needs the key "{key}"', At(index))
         for key in _MUST[kind]
-        if key not in row
+        if key not in row and key not in meant
     ]
     if any(key not in values for key in _MUST[kind]):
         return None, findings
-    values.pop("kind")
-    for key in ("depends_on", "emits"):
-        if key in values:
-            values[key] = tuple(values[key])
-    if "threshold" in values:
-        values["threshold"] = float(values["threshold"])
-    return KINDS[kind](**values), findings
+    task = KINDS[kind](**_task_values(values, row))
+    if canonical and not findings:
+        findings += _form_findings(f"a task of kind {kind}", row, task_to_plain(task), At(index))
+        findings += _task_findings(task, index)
+    return task, findings
+
+
+def _task_values(values: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a task's class for the values that could be read."""
+    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items() if key != "kind"}
+    if "threshold" in made:
+        made["threshold"] = float(made["threshold"])
+    # Of a pair with a bad half the good half goes too: alone it would be one more mistake, and is none.
+    for half, other in (("threshold", "direction"), ("direction", "threshold")):
+        if row["kind"] == "evaluate" and row.get(half) is not None and half not in values:
+            made.pop(other, None)
+    return made
+
+
+def _unknown_key(owner: str, key: str, allowed: Iterable[str], at: At) -> Finding:
+    """Return the finding for a key that a workflow or a task does not have."""
+    owners = [kind for kind, own in _OWN_FIELDS.items() if key in own] if at.task is not None else []
+    if owners:
+        tail, guess = f"; that is a key of {' and '.join(owners)} tasks", None
+    else:
+        tail, guess = hint(key, allowed, "keys")
+    return Finding(
+        "unknown-key", f'{owner} has no key "{key}"{tail}', at._replace(field=key, part="key"), suggestion=guess
+    )
+
+
+def _params_findings(params: object) -> Iterator[Finding]:
+    """Yield what is wrong with the bound parameters (language.md §6 has their types)."""
+    at = At(None, "params")
+    if not isinstance(params, dict):
+        yield Finding("wrong-type", f"params is a table, not {kind_of(params)}", at)
+        return
+    for name, value in params.items():
+        label = f'the parameter "{name}"'
+        if not is_text(name):
+            yield Finding("wrong-type", "a parameter's name is Unicode text; this one holds a lone surrogate", at)
+        elif isinstance(value, list):
+            yield from _value_findings(label, value, _NAMES, (), at)
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield Finding("out-of-range", f"{label} is a finite number", at)
+        elif isinstance(value, int) and not -_LARGEST_INT - 1 <= value <= _LARGEST_INT:
+            yield Finding("out-of-range", f"{label} is an integer of 32 bits", at)
+        elif not (isinstance(value, (bool, int, float)) or is_text(value)):
+            message = f"{label} is a string, a number, a boolean or a list of strings, not {kind_of(value)}"
+            yield Finding("wrong-type", message, at)
+
+
+def _form_findings(owner: str, row: dict[str, Any], written: dict[str, Any], at: At) -> Iterator[Finding]:
+    """Yield the keys that the canonical form writes and a row has not, and the other way round."""
+    for key in written:
+        if key not in row:
+            yield Finding("missing-key", f'the canonical form of {owner} always has the key "{key}"', at)
+    for key in row:
+        if key not in written:
+            message = f'the canonical form of {owner} leaves "{key}" out when it says no more than its absence'
+            yield Finding("unknown-key", message, at._replace(field=key, part="key"))
+
+
+def _task_findings(task: Task, index: int) -> Iterator[Finding]:
+    """Yield what no compiled task can have, as far as the task alone shows it."""
+    fault = name_fault(task.name)
+    if fault:
+        yield Finding(*fault, At(index, "name"))
+    if task.session is not None:
+        if task.kind != "agent" and task.operation != "propose":
+            yield Finding("session-unsupported", "only agent and propose tasks have a session", At(index))
+        elif not is_session_name(task.session):
+            message = "a session name is 1 to 64 ASCII letters, digits, '.', '_' or '-'"
+            yield Finding("invalid-session-name", message, At(index, "session"))
+    for place, name in enumerate(task.depends_on):
+        if name in task.depends_on[:place]:
+            message = f'"{name}" is named twice; a dependency is named once'
+            yield Finding("duplicate-dependency", message, At(index, "depends_on", place))
+    for place, name in enumerate(task.emits):
+        if not is_field_name(name):
+            message = "a field is 1 to 64 ASCII letters, digits or '_'"
+            yield Finding("invalid-field", message, At(index, "emits", place))
+        elif name in task.emits[:place]:
+            message = f'"{name}" is declared twice; a field is declared once'
+            yield Finding("duplicate-field", message, At(index, "emits", place))
+    if isinstance(task, EvaluateTask) and (task.threshold is None) != (task.direction is None):
+        there, other = ("threshold", "direction") if task.direction is None else ("direction", "threshold")
+        message = f"{there} needs {other}; they come together or not at all"
+        yield Finding("threshold-needs-direction", message, At(index, there))
+    if isinstance(task, EngineTask):
+        if task.op in OPERATIONS_WITH_SOURCE and task.source is None:
+            yield Finding("source-required", f"{task.op} names the task whose reading it takes", At(index))
+        if task.op not in OPERATIONS_WITH_SOURCE and task.source is not None:
+            yield Finding("source-unexpected", f"{task.op} has no source; only grade and decide have one", At(index))
+        if task.op != "grade" and task.tiebreak is not None:
+            yield Finding("tiebreak-unexpected", f"{task.op} has no tiebreak; only grade has one", At(index))
 
 
 def _value_findings(key: str, value: object, type_name: str, choices: tuple[str, ...], at: At) -> Iterator[Finding]:
@@ -331,19 +429,37 @@ def _value_findings(key: str, value: object, type_name: str, choices: tuple[str,
             yield Finding("wrong-type", f"{key} is {type_name}, not {kind_of(value)}", at)
             return
         for number, element in enumerate(value):
-            if not isinstance(element, str):
-                yield Finding("wrong-type", f"an element of {key} is a string, not {kind_of(element)}", at._replace(index=number))
+            yield from _value_findings(f"an element of {key}", element, _STRING, (), at._replace(index=number))
         return
-    expected = {_STRING: str, _BOOLEAN: bool, _INTEGER: int, _NUMBER: (int, float)}[type_name]
-    if not isinstance(value, expected) or (isinstance(value, bool) and type_name != _BOOLEAN):  # type: ignore[arg-type]
+    expected = _PYTHON_TYPES[type_name]
+    if not isinstance(value, expected) or (isinstance(value, bool) and type_name != _BOOLEAN):
         yield Finding("wrong-type", f"{key} is {type_name}, not {kind_of(value)}", at)
+    elif isinstance(value, str) and not is_text(value):
+        yield Finding("wrong-type", f"{key} is Unicode text; this one holds a lone surrogate", at)
     elif type_name == _INTEGER and isinstance(value, int) and not 1 <= value <= _LARGEST_INT:
-        yield Finding("out-of-range", f"{key} lies between 1 and {_LARGEST_INT}; this is {value}", at)
+        shown = f"; this is {value}" if value.bit_length() <= _SHOWN_BITS else ""
+        yield Finding("out-of-range", f"{key} lies between 1 and {_LARGEST_INT}{shown}", at)
     elif type_name == _NUMBER and isinstance(value, (int, float)) and not is_finite(value):
         yield Finding("threshold-not-finite", f"{key} is a finite number", at)
     elif choices and isinstance(value, str) and value not in choices:
         tail, guess = hint(value, choices, "values")
         yield Finding("unknown-value", f'{key} has no value "{value}"{tail}', at, suggestion=guess)
+
+
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    _STRING: (str,),
+    _BOOLEAN: (bool,),
+    _INTEGER: (int,),
+    _NUMBER: (int, float),
+}
+_KINDS_OF_VALUES: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((bool,), "a boolean"),
+    ((str,), "a string"),
+    ((int,), "an integer"),
+    ((float,), "a number"),
+    ((list, tuple), "a list"),
+    ((dict,), "a table"),
+)
 
 
 def is_finite(value: float) -> bool:
@@ -354,9 +470,14 @@ def is_finite(value: float) -> bool:
         return False
 
 
+def is_text(value: object) -> bool:
+    """Tell whether a value is a string that UTF-8 can write: one without a lone surrogate."""
+    return isinstance(value, str) and _SURROGATE.search(value) is None
+
+
 def kind_of(value: object) -> str:
     """Name the type of a plain value as a message does."""
-    for cls, text in ((bool, "a boolean"), (str, "a string"), (int, "an integer"), (float, "a number"), (list, "a list"), (tuple, "a list"), (dict, "a table")):
-        if isinstance(value, cls):
-            return text
+    for types, words in _KINDS_OF_VALUES:
+        if isinstance(value, types):
+            return words
     return "null" if value is None else f"a {type(value).__name__}"

@@ -9,23 +9,34 @@ _MOST_LISTED = 8
 def distance(left: str, right: str, limit: int) -> int:
     """Count Damerau-Levenshtein steps between two words; above ``limit`` the count is ``limit + 1``.
 
-    A transposition of neighbours is one step (optimal string alignment).
+    A step inserts, deletes or replaces a character or swaps two neighbours. Only the cells within
+    ``limit`` of the diagonal are filled, so the work grows with the length of the words alone.
     """
-    if abs(len(left) - len(right)) > limit:
-        return limit + 1
-    before: list[int] = []
-    previous = list(range(len(right) + 1))
+    far = limit + 1
+    # A step changes the length by one at most, and the set of characters by two.
+    if abs(len(left) - len(right)) > limit or len(set(left) ^ set(right)) > 2 * limit:
+        return far
+    rows = [{j: j for j in range(min(limit, len(right)) + 1)}]
+    floor = 0
     for i, a in enumerate(left, 1):
-        current = [i]
-        for j, b in enumerate(right, 1):
-            steps = min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == right[j - 2] and b == left[i - 2]:
-                steps = min(steps, before[j - 2] + 1)
-            current.append(steps)
-        if min(current) > limit and (not previous or min(previous) > limit):
-            return limit + 1
-        before, previous = previous, current
-    return min(previous[-1], limit + 1)
+        row: dict[int, int] = {}
+        for j in range(max(0, i - limit), min(i + limit, len(right)) + 1):
+            steps = min(rows[-1].get(j, far), row.get(j - 1, far)) + 1
+            if j > 0:
+                b = right[j - 1]
+                steps = min(steps, rows[-1].get(j - 1, far) + (a != b))
+                # Two neighbours swapped, and what stands between them in one of the words deleted or inserted.
+                for k in range(max(1, i - limit), i):
+                    for m in range(max(1, j - limit), j):
+                        if left[k - 1] == b and right[m - 1] == a:
+                            steps = min(steps, rows[k - 1 - i].get(m - 1, far) + (i - k) + (j - m) - 1)
+            row[j] = steps
+        # A later row is reached from this one, or by a swap from an older one, which costs a step a row.
+        floor = min(floor + 1, *row.values())
+        if floor > limit:
+            return far
+        rows = [*rows, row][-limit - 1 :]
+    return min(rows[-1][len(right)], far)
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str | None:

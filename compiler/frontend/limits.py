@@ -25,6 +25,7 @@ class Limits(NamedTuple):
     seconds: float = 10.0
     value_depth: int = 128
     printed_lines: int = 100
+    data_nesting: int = 64
 
 
 LIMITS = Limits()

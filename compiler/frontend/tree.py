@@ -3,6 +3,7 @@
 parse.py builds it, everything that reads places uses it; no third-party type is in it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -89,6 +90,7 @@ class Index(Node):
 
     value: Node
     parts: tuple[Node, ...]
+    is_slice: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,3 +254,25 @@ class Source:
     statements: tuple[Node, ...]
     comments: tuple[Comment, ...]
     faults: tuple[SyntaxFault, ...]
+
+
+def children(node: Node) -> list[Node]:
+    """Return the nodes right under a node, in the order of their fields."""
+    found: list[Node] = []
+    for field in node.__match_args__:  # type: ignore[attr-defined]
+        value = getattr(node, field)
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple) and field != "span":
+            for element in value:
+                found.extend(element if isinstance(element, tuple) else (element,))
+    return found
+
+
+def walk(*nodes: Node) -> Iterator[Node]:
+    """Iterate over some nodes and all that is under them, each before its children; it does not recurse."""
+    waiting = list(reversed(nodes))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(children(node)))

@@ -1,0 +1,76 @@
+# `make demo` and `make test` need Python 3.11 or newer, git and make; all else they install into .venv.
+# Tests, demo and coverage run against the installed package, a regular install and no editable one.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+PACK    := golden/autoresearch/workflow.star
+VENV    := .venv
+PY      := $(VENV)/bin/python -P
+PYTEST  := $(PY) -m pytest
+
+# The one list of the package's folders is the table [tool.setuptools.package-dir].
+FOLDERS := $(shell sed -n 's/^"crucible\..*" = "\(.*\)"$$/\1/p' pyproject.toml)
+# Folders are among the sources: their time changes when a file goes away.
+SOURCES := pyproject.toml README.md LICENSE $(shell find $(FOLDERS) -name __pycache__ -prune -o -print)
+
+# The checkout must not answer to an import instead of the installed package.
+unexport PYTHONPATH PYTHONHOME
+
+.PHONY: demo test check lint types layers torture golden coverage clean
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+demo: $(VENV)/installed
+	$(VENV)/bin/crucible plan compile-workflow --file $(PACK)
+
+test: $(VENV)/installed-dev
+	$(PYTEST) -n $(WORKERS)
+
+check: lint types layers test
+
+lint: $(VENV)/installed-dev
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+
+# mypy reads the installed package, where the folders have the names they are imported by; sed turns its places
+# into those of the checkout.
+types: $(VENV)/installed-dev
+	mkdir -p build
+	$(PY) -m mypy $(FOLDERS:%=-p crucible.%) >build/types.txt; status=$$?; sed 's#^.*/site-packages/crucible/##' build/types.txt; exit $$status
+	$(PY) -m mypy tests
+
+layers: $(VENV)/installed-dev
+	$(PYTEST) tests/test_layers.py
+
+torture: $(VENV)/installed-dev
+	$(PYTEST) -m torture --timeout 3600
+
+# pytest-snapshot fails a test whose file it has written: the second run tells whether all is well.
+golden: $(VENV)/installed-dev
+	-$(PYTEST) -m golden --snapshot-update
+	$(PYTEST) -m golden
+
+coverage: $(VENV)/installed-dev
+	$(PYTEST) -n $(WORKERS) --cov --cov-report term-missing
+
+clean:
+	rm -rf $(VENV) build *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+# setuptools in .venv lets the package be built there, without an environment made anew for each build; the command
+# that a recent pip writes starts without `re`.
+$(VENV)/made:
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip setuptools
+	touch $@
+
+# An old build/lib or egg-info would bring deleted modules back.
+INSTALL = rm -rf build/lib build/bdist.* *.egg-info && \
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation
+
+$(VENV)/installed: $(VENV)/made $(SOURCES)
+	$(INSTALL) .
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/made $(SOURCES)
+	$(INSTALL) '.[dev]'
+	touch $@ $(VENV)/installed

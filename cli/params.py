@@ -1,0 +1,31 @@
+"""crucible plan params: the parameters that a playbook declares, as JSON Schema."""
+
+import argparse
+import json
+
+from crucible.cli.output import Usage, failed, named_input, product, relative, remark, report_text
+from crucible.compiler.pipeline import Unreadable, declared_params
+from crucible.schemas.diagnostic import has_errors
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the schema; report what is wrong with the declarations."""
+    try:
+        source = named_input(arguments.file, arguments.stdin_filename)
+        path = relative(source.path)
+        declarations, diagnostics, texts = declared_params(path, source.data)
+    except (Usage, Unreadable) as error:
+        message = f"cannot read {arguments.file}: {error}" if isinstance(error, Unreadable) else str(error)
+        return failed(message, arguments.format, to_stdout=False)
+    if arguments.format == "json" and diagnostics:
+        from crucible.compiler.output.report import to_json
+
+        remark(to_json(diagnostics, 1))
+    elif diagnostics:
+        remark(report_text(diagnostics, texts, 2))
+    if has_errors(diagnostics):
+        return 1
+    from crucible.compiler.frontend.params import json_schema
+
+    product(json.dumps(json_schema(declarations), indent=2, ensure_ascii=False) + "\n")
+    return 0

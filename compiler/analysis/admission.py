@@ -1,0 +1,67 @@
+"""Admission: may this orchestrator run this workflow? (ir.md §4).
+
+In goes a well-formed workflow and the orchestrator's name, out come the capabilities that are
+missing. It stands apart from the rules because authority is never in the IR.
+"""
+
+from typing import Final
+
+from crucible.schemas.diagnostic import At, Finding
+from crucible.schemas.ir import LANES, OPERATIONS, Workflow
+
+PERSIST: Final = "agent.session.persist"
+
+# The orchestrators, with how a message names them and what each advertises.
+_ADVERTISED: Final = {
+    "loop": ("the scored loop", frozenset({"workflow.autoresearch", *(f"engine.{op}" for op in OPERATIONS)})),
+    "runner": ("the plan runner", frozenset({"workflow.custom", "workflow.playbook"})),
+}
+ORCHESTRATORS: Final = tuple(_ADVERTISED)
+CAPABILITIES: Final = (
+    *(f"workflow.{lane}" for lane in LANES),
+    *(f"engine.{op}" for op in OPERATIONS),
+    PERSIST,
+)
+
+
+def required(workflow: Workflow) -> dict[str, list[int]]:
+    """Return the capabilities that a workflow requires, each with the indices of the tasks that do.
+
+    The lane's own capability comes first and has no tasks; the others come in the order of ir.md §4.
+    """
+    needed: dict[str, list[int]] = {f"workflow.{workflow.type}": []}
+    for operation in OPERATIONS:
+        tasks = [index for index, task in enumerate(workflow.task) if task.operation == operation]
+        if tasks:
+            needed[f"engine.{operation}"] = tasks
+    tasks = [index for index, task in enumerate(workflow.task) if task.session is not None]
+    if tasks:
+        needed[PERSIST] = tasks
+    return needed
+
+
+def admit(workflow: Workflow, orchestrator: str, *, persist: bool) -> list[Finding]:
+    """Return one missing-capability for each capability that the orchestrator does not advertise.
+
+    ``persist`` tells whether the chosen backend and harness can continue a conversation. Raises
+    KeyError for an orchestrator that is not one of ORCHESTRATORS.
+    """
+    title, advertised = _ADVERTISED[orchestrator]
+    findings = []
+    for capability, tasks in required(workflow).items():
+        if capability in advertised or (capability == PERSIST and persist):
+            continue
+        needing = [f'"{workflow.task[index].name}"' for index in tasks]
+        who = f"{', '.join(needing)} need{'s' if len(needing) == 1 else ''}" if needing else "the workflow needs"
+        message = f"{title} does not offer {capability}, which {who}; {_remedy(capability)}"
+        related = tuple((f"{name} needs it too", At(index)) for name, index in zip(needing[1:], tasks[1:], strict=True))
+        findings.append(Finding("missing-capability", message, At(tasks[0]) if tasks else At(), related))
+    return findings
+
+
+def _remedy(capability: str) -> str:
+    """Say who offers a capability."""
+    for title, advertised in _ADVERTISED.values():
+        if capability in advertised:
+            return f"{title} does"
+    return "choose a backend and a harness that continue a conversation, or leave the session out"

@@ -1,0 +1,72 @@
+"""Rules of single dependencies and of cycles (codes.md, Graph)."""
+
+from collections.abc import Iterator
+
+from crucible.compiler.analysis.rules.case import LOOP_ENTRY, Case, first_places
+from crucible.schemas.diagnostic import At, Finding
+from crucible.schemas.ir import name_fault
+from crucible.schemas.spelling import hint
+
+
+def unknown_task(case: Case) -> Iterator[Finding]:
+    """Find names in dependencies, sources, tiebreaks and the result that no task bears.
+
+    Of a name listed twice the first is the unknown one, the second the duplicate.
+    """
+    for index, task in enumerate(case.tasks):
+        for name, element in first_places(task.depends_on).items():
+            if not case.is_known(name):
+                yield from _unknown(case, name, At(index, "depends_on", element), task.name)
+    for index, engine in case.engine_tasks():
+        for field, named in (("source", engine.source), ("tiebreak", engine.tiebreak)):
+            if named is not None and named not in case.graph.bearers:
+                yield from _unknown(case, named, At(index, field), engine.name)
+    result = case.workflow.result
+    if result is not None and result not in case.graph.bearers:
+        yield from _unknown(case, result, At(None, "result"), None)
+
+
+def _unknown(case: Case, name: str, at: At, own: str | None) -> Iterator[Finding]:
+    """Yield the finding, but for a task that was built and not listed; never suggest a task to itself."""
+    if name in case.facts.dropped:
+        return
+    candidates = [other for other in case.graph.bearers if other != own and name_fault(other) is None]
+    if case.facts.splice and own is not None:
+        candidates.append(LOOP_ENTRY)
+    tail, guess = hint(name, candidates, "tasks")
+    yield Finding("unknown-task", f'"{name}" is no task of this workflow{tail}', at, suggestion=guess)
+
+
+def self_dependency(case: Case) -> Iterator[Finding]:
+    """Find tasks that depend on themselves; of twins either may be meant, and they have their own rule."""
+    for index, task in enumerate(case.tasks):
+        if task.name in task.depends_on and not case.is_shared(task.name):
+            at = At(index, "depends_on", task.depends_on.index(task.name))
+            yield Finding("self-dependency", f'"{task.name}" depends on itself; remove the dependency', at)
+
+
+def duplicate_dependency(case: Case) -> Iterator[Finding]:
+    """Find a dependency that is named a second time."""
+    for index, task in enumerate(case.tasks):
+        first = first_places(task.depends_on)
+        for element, name in enumerate(task.depends_on):
+            if first[name] != element and not case.is_shared(name):
+                message = f'"{task.name}" depends on "{name}" twice; name it once'
+                yield Finding("duplicate-dependency", message, At(index, "depends_on", element))
+
+
+def dependency_cycle(case: Case) -> Iterator[Finding]:
+    """Find tasks that wait for each other: one shortest cycle per knot of them."""
+    for cycle in case.graph.cycles():
+        names = [case.tasks[index].name for index in cycle]
+        path = " -> ".join([*names, names[0]])
+        related = []
+        for index, to in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
+            message = f'"{case.tasks[index].name}" depends on "{case.tasks[to].name}"'
+            related.append((message, At(index, "depends_on", case.graph.edges[index][to])))
+        yield Finding(
+            "dependency-cycle",
+            f"these tasks wait for each other: {path}; remove one of the dependencies",
+            At(cycle[0]),
+            tuple(related),
+        )

@@ -1,0 +1,60 @@
+"""One try to compile a source: what the stages found, filled by the pipeline and read by explain.py."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from crucible.compiler.frontend.lower import Lowered
+from crucible.compiler.frontend.pack import Refusal
+from crucible.compiler.frontend.sandbox import Death
+from crucible.compiler.frontend.scan import Fault, Lane
+from crucible.compiler.frontend.source_file import SourceFile
+from crucible.compiler.frontend.vocabulary import DEFAULT_LANE
+from crucible.schemas.diagnostic import Finding
+from crucible.schemas.ir import LANES
+
+
+class Attempt:
+    """One try to compile a source: filled by the pipeline stage by stage."""
+
+    def __init__(self, files: dict[int, SourceFile], lane: Lane, prompt: Callable[[str], str | Refusal]) -> None:
+        self.files = files
+        self.prompt = prompt
+        self.lane_literal = lane.name
+        self.lane_fault = lane.fault
+        self.lane_faults: list[tuple[SourceFile, Fault]] = []
+        self.refused_prompts: list[tuple[int, Refusal]] = []
+        self.refused_loads: list[tuple[int, int, Refusal]] = []
+        self.broken_module = False
+        self.request: dict[str, Any] = {}
+        self.answer: dict[str, Any] | None = None
+        self.calls: list[Any] = []
+        self.death: Death | None = None
+        self.lowered: Lowered | None = None
+        self.findings: list[Finding] = []
+        self.trace: tuple[int, int] | None = None
+        self.params: Mapping[str, Any] | None = None
+        self.declared: tuple[str, ...] | None = None
+        self.external: tuple[Callable[[str], bool], Callable[[str], str | None]] | None = None
+
+    @property
+    def lane(self) -> str:
+        """Return the lane in force."""
+        return self.lane_literal or DEFAULT_LANE
+
+    @property
+    def lane_known(self) -> bool:
+        """Tell whether the lane is one of those that there are."""
+        return self.lane in LANES
+
+    @property
+    def is_clean(self) -> bool:
+        """Tell whether evaluating and checking found nothing, and the tree need not be asked either.
+
+        An explicit None may be a literal that is no finite number, which only the tree can tell.
+        """
+        return (
+            self.lowered is not None
+            and self.lowered.workflow is not None
+            and not (self.lowered.findings or self.findings or self.refused_prompts or self.refused_loads or self.lane_faults)
+            and not any(name == "threshold" and value is None for call in self.calls for name, value in call[2])
+        )

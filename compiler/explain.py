@@ -1,0 +1,406 @@
+"""What is wrong with a source, each mistake at its exact place: used once something is.
+
+In: one attempt to compile (files, what evaluating gave, findings with abstract places). Out:
+diagnostics. Syntax and names come first; only without them do the mistakes of the evaluation and of
+the graph count, and what is a consequence of another mistake is left out (language.md §9).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from crucible.compiler.attempt import Attempt
+from crucible.compiler.frontend import names, tree
+from crucible.compiler.frontend.binding import Problem, Spot
+from crucible.compiler.frontend.limits import Limits
+from crucible.compiler.frontend.lower import CallFinding, InCall, Lowered, is_placeholder
+from crucible.compiler.frontend.pack import Refusal
+from crucible.compiler.frontend.params import Problem as ParamProblem
+from crucible.compiler.frontend.places import Places, inner_span, node_at, spot_in
+from crucible.compiler.frontend.source_file import SourceFile
+from crucible.compiler.frontend.sandbox import Death, Sandbox
+from crucible.compiler.frontend.scan import Fault
+from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
+from crucible.schemas.codes import CODES
+from crucible.schemas.diagnostic import Diagnostic, Finding, Related, Suggestion, has_errors
+from crucible.schemas.span import Position, Span
+
+_NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
+_TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
+_TOO_DEEP: Final = "Maximum depth of"
+_TOO_MANY_CALLS: Final = "Starlark call stack overflow"
+_TRACE: Final = "__crucible_statement__"
+
+
+def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnostic]:
+    """Return everything that is wrong with a source."""
+    return _Explanation(attempt, limits, sandbox).run()
+
+
+def loaded_from(files: Mapping[int, SourceFile], file: SourceFile) -> tuple[Related, ...]:
+    """Return the chain of loads that brought a file, the nearest first."""
+    related = []
+    while file.loaded_by is not None:
+        number, index = file.loaded_by
+        file = files[number]
+        loads = file.loads
+        if index < len(loads):
+            related.append(Related("loaded from here", file.shown, loads[index].path.span))
+    return tuple(related)
+
+
+def of_fault(file: SourceFile, fault: Fault, related: tuple[Related, ...] = ()) -> Diagnostic:
+    """Return the diagnostic of a fault that the scan found."""
+    own = () if fault.related is None else (Related(fault.related[0], file.shown, fault.related[1]),)
+    return Diagnostic(fault.code, fault.message, file.shown, fault.span, own + related)
+
+
+def of_param(file: SourceFile, problem: ParamProblem) -> Diagnostic:
+    """Return the diagnostic of a mistake in the declarations or values of parameters."""
+    related = () if problem.related is None else (Related(problem.related[0], file.shown, problem.related[1]),)
+    suggestion = None
+    if problem.suggestion is not None and problem.span is not None:
+        suggestion = _edit(file, problem.suggestion, problem.span, None)
+    shown = file.shown if problem.span else None
+    return Diagnostic(problem.code, problem.message, shown, problem.span, related, suggestion, CODES[problem.code].severity)
+
+
+def _edit(file: SourceFile, suggestion: str, span: Span, node: tree.Node | None) -> Suggestion | None:
+    """Return the edit that a suggestion means at a place: quotes stay, "{}" is the text that is there."""
+    if "{}" in suggestion:
+        return Suggestion(suggestion.replace("{}", file.cut(span)), file.shown, span)
+    text = file.cut(span)
+    if isinstance(node, tree.Literal) or text[:1] in "\"'" or text[:2] in ('r"', "r'"):
+        literal = node if isinstance(node, tree.Literal) else None
+        inner = inner_span(file, literal) if literal else Span.of(span.begin.line, span.begin.column + 1, span.end.line, span.end.column - 1)
+        if inner is None or any(c in suggestion for c in "\"'\\\n\r"):
+            return None
+        return Suggestion(suggestion, file.shown, inner)
+    if node is not None:
+        return None  # the value comes from somewhere else
+    return Suggestion(suggestion, file.shown, span)
+
+
+class _Explanation:
+    """The reading of one attempt."""
+
+    def __init__(self, attempt: Attempt, limits: Limits, sandbox: Sandbox) -> None:
+        self._attempt = attempt
+        self._limits = limits
+        self._sandbox = sandbox
+        self._files = attempt.files
+        self._loads: dict[int, tuple[Related, ...]] = {}
+        self._places = Places(self._files, attempt.calls, self._locate)
+
+    def run(self) -> list[Diagnostic]:
+        """Say what reading shows, then, unless that forbids it, what evaluating and judging found."""
+        diagnostics = [*self._syntax(), *self._lanes(), *self._reading(), *self._refused_loads()]
+        answer = self._attempt.answer
+        if any(d.code in ("syntax-error", "unknown-name", "lane-not-literal") for d in diagnostics) or self._attempt.broken_module:
+            return diagnostics
+        if self._attempt.death is not None:
+            return [*diagnostics, self._dead(self._attempt.death)]
+        if answer is None:
+            return diagnostics
+        if answer["error"] is not None and answer["error"]["kind"] != "error":
+            return diagnostics if has_errors(diagnostics) or self._attempt.refused_loads else [*diagnostics, self._plain_error(answer["error"])]
+        not_finite = {d.span for d in diagnostics if d.code == "threshold-not-finite"}
+        diagnostics += self._evaluated(skip_pairs=bool(not_finite))
+        if answer["error"] is not None:
+            diagnostics.append(self._error(answer["error"], answer.get("limit")))
+        elif self._attempt.lowered is not None and self._attempt.lowered.workflow is None:
+            diagnostics += self._shape()
+        return diagnostics
+
+    def _locate(self, numbers: list[int]) -> list[Any]:
+        """Ask the evaluation where calls stand; nothing when it can no longer say."""
+        try:
+            answer = self._sandbox.ask({"locate": numbers})
+            places = [_checked(place, self._files) for place in answer["places"]]
+        except (Death, KeyError, TypeError, ValueError):
+            return [None] * len(numbers)
+        return places
+
+    # What reading shows
+
+    def _syntax(self) -> Iterator[Diagnostic]:
+        for file in self._files.values():
+            for fault in file.source.faults:
+                related = () if fault.related is None else (Related(fault.related[0], file.shown, fault.related[1]),)
+                yield Diagnostic("syntax-error", fault.message, file.shown, fault.span, related + self._loaded_from(file))
+
+    def _lanes(self) -> Iterator[Diagnostic]:
+        faults = list(self._attempt.lane_faults)
+        if self._attempt.lane_fault:
+            faults.append((self._files[0], self._attempt.lane_fault))
+        for file, fault in faults:
+            yield of_fault(file, fault, self._loaded_from(file))
+
+    def _reading(self) -> Iterator[Diagnostic]:
+        """Read the tree of every file for names, arguments and literals."""
+        lane = self._attempt.lane if self._attempt.lane_known and not self._attempt.lane_fault else None
+        by_path = self._modules()
+        for file in self._files.values():
+            reading = names.read(file.source, lane, by_path)
+            related = self._loaded_from(file)
+            for problem in reading.names:
+                edit = None if problem.suggestion is None else _edit(file, problem.suggestion, problem.span, None)
+                yield Diagnostic(problem.code, problem.message, file.shown, problem.span, related, edit)
+            for call, argument in reading.arguments:
+                yield self._argument(file, call, argument, related)
+
+    def _modules(self) -> dict[str, tree.Source | None]:
+        """Return the tree of every path that some load names."""
+        by_name = {file.path: file for file in self._files.values() if file.loaded_by is not None}
+        refused = {(number, index) for number, index, _ in self._attempt.refused_loads}
+        found: dict[str, tree.Source | None] = {}
+        for file in self._files.values():
+            for index, load in enumerate(file.loads):
+                path = str(load.path.value)
+                name = path if path.startswith("@") else "/".join(p for p in path.split("/") if p not in ("", "."))
+                module = by_name.get(name)
+                found[path] = module.source if module is not None and (file.number, index) not in refused else None
+        return found
+
+    def _argument(self, file: SourceFile, call: tree.Call, problem: Problem, related: tuple[Related, ...]) -> Diagnostic:
+        span, node = spot_in(file, call, problem.spot)
+        edit = None if problem.suggestion is None else _edit(file, problem.suggestion, span, node)
+        return Diagnostic(problem.code, problem.message, file.shown, span, related, edit)
+
+    def _loaded_from(self, file: SourceFile) -> tuple[Related, ...]:
+        if file.number not in self._loads:
+            self._loads[file.number] = loaded_from(self._files, file)
+        return self._loads[file.number]
+
+    def _refused_loads(self) -> Iterator[Diagnostic]:
+        """Place every refused load, and a circle of loads, at its path."""
+        for number, index, refusal in self._attempt.refused_loads:
+            yield self._at_load(number, index, refusal.code, refusal.message, refusal.suggestion)
+        error = (self._attempt.answer or {}).get("error")
+        if error is not None and error["kind"] == "cycle":
+            chain = " -> ".join(self._files[number].path for number in error["chain"])
+            yield self._at_load(error["file"], error["load"], "load-cycle", f"modules load each other in a circle: {chain}", None)
+
+    def _at_load(self, number: int, index: int, code: str, message: str, suggestion: str | None) -> Diagnostic:
+        file = self._files[number]
+        loads = file.loads
+        if index >= len(loads):
+            return Diagnostic(code, message, file.shown)
+        path = loads[index].path
+        edit = None if suggestion is None else _edit(file, suggestion, path.span, path)
+        return Diagnostic(code, message, file.shown, path.span, self._loaded_from(file), edit)
+
+    # What evaluating and judging found
+
+    def _evaluated(self, *, skip_pairs: bool) -> list[Diagnostic]:
+        """Place the findings of lowering and of the rules, and the refused prompts."""
+        lowered = self._attempt.lowered
+        if lowered is None:
+            return []
+        findings = [f for f in lowered.findings if not (skip_pairs and f.code == "threshold-needs-direction")]
+        for number, refusal in self._attempt.refused_prompts:
+            spot = "#0" if self._attempt.calls[number][1] else "path"
+            findings.append(CallFinding(refusal.code, refusal.message, InCall(number, Spot(spot)), (), refusal.suggestion))
+        for finding in self._attempt.findings:
+            if finding.code == "autoresearch-needs-result" and lowered.places.given_result:
+                continue
+            related = tuple((message, lowered.places.resolve(at)) for message, at in finding.related)
+            findings.append(CallFinding(finding.code, finding.message, lowered.places.resolve(finding.at), related, finding.suggestion))
+        findings = [f for f in findings if not is_placeholder(f.message)]
+        self._places.prepare({p.call for f in findings for p in (f.place, *(place for _, place in f.related))})
+        return [self._placed(finding) for finding in findings]
+
+    def _placed(self, finding: CallFinding) -> Diagnostic:
+        place = self._places.find(finding.place)
+        related = []
+        for message, where in finding.related:
+            other = self._places.find(where)
+            if other is not None:
+                related.append(Related(message, other.file.shown, other.span))
+        if place is None:
+            return Diagnostic(finding.code, finding.message, self._files[0].shown, None, tuple(related))
+        edit = None
+        if finding.suggestion is not None:
+            edit = _edit(place.file, finding.suggestion, place.span, place.node)
+        return Diagnostic(finding.code, finding.message, place.file.shown, place.span, (*related, *place.callers), edit)
+
+    def _plain_error(self, error: dict[str, Any]) -> Diagnostic:
+        """Say in the evaluator's words what reading the tree did not find."""
+        code = "syntax-error" if error["kind"] == "syntax" else "evaluation-error"
+        file, span = self._error_place(error)
+        return Diagnostic(code, _clean(error.get("message", "the source cannot be evaluated")), file, span)
+
+    def _error_place(self, error: dict[str, Any]) -> tuple[str, Span | None]:
+        place = error.get("place")
+        if not place or place[0] not in self._files:
+            return self._files[0].shown, None
+        file = self._files[place[0]]
+        return file.shown, node_at(file, Position(place[1], place[2]), error["width"])
+
+    def _error(self, error: dict[str, Any], limit: list[Any] | None) -> Diagnostic:
+        """Say what ended the evaluation, at the innermost authored place, with the calls that led there."""
+        message = _clean(error["message"])
+        shown, span = self._error_place(error)
+        related = self._places.callers(error["frames"]) if span else ()
+        if limit is not None:
+            what, most, measured = limit
+            return Diagnostic("limit-exceeded", f"{what} may be {most:,}; this is {measured:,}", shown, span, related)
+        if message == _TOO_MANY_CALLS:
+            most = self._limits.call_depth
+            return Diagnostic("limit-exceeded", f"call depth may be {most}; this is {most + 1}", shown, span, related[:1])
+        odd = _NOT_A_VALUE.search(message)
+        if odd or _TOO_DEEP in message or _TWICE.match(message):
+            return self._bad_argument(error, message, odd, related)
+        return Diagnostic("evaluation-error", message.removeprefix("fail: "), shown, span, related)
+
+    def _bad_argument(self, error: dict[str, Any], message: str, odd: re.Match[str] | None, related: tuple[Related, ...]) -> Diagnostic:
+        """Place a value that could not even be handed to a constructor at the argument that has it."""
+        number, line, column = error["place"]
+        file = self._files[number]
+        call = next((n for n in tree.walk(file.source) if isinstance(n, tree.Call) and n.span.begin == Position(line, column)), None)
+        name = call.function.id if call is not None and isinstance(call.function, tree.Name) else "a constructor"
+        twice = _TWICE.match(message)
+        if twice:
+            code, text = "repeated-argument", f'{name}() is given "{twice[1]}" twice; remove one of the two'
+        elif odd:
+            code, text = "wrong-type", f"an argument of {name}() is a {odd[1]}; give plain values and tasks"
+        else:
+            code, text = "value-too-deep", f"an argument is nested more than {self._limits.value_depth} levels deep"
+        if call is None:
+            return Diagnostic(code, text, file.shown, node_at(file, Position(line, column), error["width"]), related)
+        span = call.function.span
+        for argument in call.arguments:
+            if twice and argument.star:
+                span = argument.span
+                break
+            if not twice and not isinstance(argument.value, tree.Literal) and (not odd or _may_be(argument.value, odd[1], file)):
+                span = argument.value.span
+                break
+        return Diagnostic(code, text, file.shown, span, related)
+
+    def _dead(self, death: Death) -> Diagnostic:
+        """Say that the process ended, and, where memory was the reason, at which statement."""
+        root = self._files[0]
+        if death.heap:
+            found = self._trace()
+            if found is not None:
+                file, span = found
+                return Diagnostic(death.code, death.message, file.shown, span)
+        return Diagnostic(death.code, death.message, root.shown)
+
+    def _trace(self) -> tuple[SourceFile, Span] | None:
+        """Find the top-level statement that asked for too much, by evaluating with a mark before each."""
+        statements: dict[tuple[int, int], Span] = {}
+        texts: dict[int, str] = {}
+        for file in self._files.values():
+            lines = file.text.split("\n")
+            for number, statement in reversed(list(enumerate(file.source.statements))):
+                statements[file.number, number] = statement.span
+                lines.insert(statement.span.begin.line - 1, f"{_TRACE}({file.number}, {number})")
+            texts[file.number] = "\n".join(lines)
+
+        def serve(message: dict[str, Any]) -> dict[str, Any] | None:
+            if "at" in message:
+                self._attempt.trace = (int(message["at"][0]), int(message["at"][1]))
+                return None
+            if message["ask"] == "prompt":
+                text = self._attempt.prompt(message["path"])
+                return {} if isinstance(text, Refusal) else {"text": text}
+            loads = self._files[int(message["file"])].loads
+            path = str(loads[int(message["load"])].path.value)
+            found = next((f for f in self._files.values() if f.path == path and f.number), None)
+            return {} if found is None else {"file": found.number, "text": texts[found.number]}
+
+        request = {**self._attempt.request, "text": texts[0], "trace": _TRACE}
+        try:
+            with Sandbox(self._limits._replace(seconds=min(self._limits.seconds, 3.0)), serve) as sandbox:
+                sandbox.ask(request)
+        except Death:
+            pass
+        place = self._attempt.trace
+        return None if place is None or place not in statements else (self._files[place[0]], statements[place])
+
+    def _shape(self) -> Iterator[Diagnostic]:
+        """Say why the last statement is no workflow, unless something else already does."""
+        lowered = self._attempt.lowered
+        root = self._files[0]
+        last_call = (self._attempt.answer or {}).get("last")
+        built = [n for n, call in enumerate(self._attempt.calls) if call[0] in CONSTRUCTORS and CONSTRUCTORS[call[0]].makes == "workflow"]
+        if lowered is None or len(built) > 1 or last_call in built:
+            return
+        statements = root.source.statements
+        if not statements:
+            yield Diagnostic("no-workflow", "the file has no statement; end it with workflow(...)", root.shown)
+            return
+        place = self._places.find(InCall(built[0])) if built else None
+        for statement, behind in zip(statements, statements[1:], strict=False):
+            is_it = isinstance(statement, tree.ExprStatement) and place is not None and place.file is root
+            if is_it and place is not None and statement.span.begin <= place.span.begin < statement.span.end:
+                message = "a statement follows the workflow; the workflow is the last statement"
+                yield Diagnostic("code-after-workflow", message, root.shown, behind.span, (Related("the workflow", root.shown, place.span),))
+                return
+        message = "the last statement is not a workflow; end the file with workflow(...)"
+        if built:
+            message = "the last statement is not the workflow; write it as an expression, workflow(...), at the end"
+        yield Diagnostic("no-workflow", message, root.shown, statements[-1].span)
+
+
+def _may_be(node: tree.Node, type_name: str, file: SourceFile) -> bool:
+    """Tell whether an expression looks like one of a type that no argument takes."""
+    for inner in tree.walk(node):
+        if isinstance(inner, tree.Lambda):
+            return True
+        if type_name == "range" and isinstance(inner, tree.Call) and isinstance(inner.function, tree.Name):
+            return inner.function.id == "range"
+        if isinstance(inner, tree.Name) and type_name == "function":
+            return any(isinstance(s, tree.Def) and s.name.id == inner.id for s in tree.walk(file.source)) or inner.id in CONSTRUCTORS
+    return isinstance(node, tree.Name)
+
+
+def _clean(message: str) -> str:
+    return message.removeprefix("StarlarkError: ")
+
+
+def _checked(place: Any, files: Mapping[int, SourceFile]) -> Any:
+    """Check the shape of a place that the evaluation sent; None stays None."""
+    if place is None:
+        return None
+    (number, line, column), frames = place
+    if number not in files or not isinstance(line, int) or not isinstance(column, int):
+        return None
+    kept = [[n, at, str(name)] for n, at, name in frames if n in files and isinstance(at, int)]
+    return [[number, line, column], kept]
+
+
+# print()
+
+
+def printed_lines(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[str]:
+    """Return what print() wrote, a line each, behind its file and line; at most as many as the ceiling."""
+    prints = [n for n, call in enumerate(attempt.calls) if call[0] == "print"]
+    shown = prints[: limits.printed_lines]
+    try:
+        places = [_checked(place, attempt.files) for place in sandbox.ask({"locate": shown})["places"]]
+    except (Death, KeyError, TypeError, ValueError):
+        places = [None] * len(shown)
+    lines = []
+    for number, place in zip(shown, places, strict=False):
+        where = attempt.files[0].shown if place is None else f"{attempt.files[place[0][0]].shown}:{place[0][1]}"
+        text = " ".join(_as_printed(value, top=True) for value in attempt.calls[number][1])
+        lines.append(f"{where}: {text}")
+    if len(prints) > len(shown):
+        lines.append(f"… and {len(prints) - len(shown)} more lines of print()")
+    return lines
+
+
+def _as_printed(value: Any, *, top: bool = False) -> str:
+    """Write a recorded value as Starlark's str() does, as far as the record tells."""
+    import json
+
+    if isinstance(value, str):
+        return value if top else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return "[" + ", ".join(_as_printed(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return f"<{value.get('odd') or 'opaque value'}>"
+    return str(value)

@@ -1,0 +1,345 @@
+"""The child's side of an evaluation, and its own entry point: the only owner of starlark-pyo3.
+
+It gets the root source over its channel, asks the parent for modules and prompts, and gives back
+call records (which constructor was called with what) or an error. It opens nothing itself: limits
+set by the operating system are in force before it reads a byte of the pack. It may die in any way;
+sandbox.py knows what to make of that.
+
+Channel: file descriptors 0 and 1; a message is a 4-byte big-endian length and that much JSON.
+"""
+
+import gc
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NoReturn
+
+import starlark
+
+from crucible.compiler.frontend.pattern import search
+
+_PLACE: Final = re.compile(r" *--> (\d+):(\d+):(\d+)$")
+_FRAME: Final = re.compile(r"  \* (\d+):(\d+), in (.*)$")
+_CARETS: Final = re.compile(r" +\| +(\^+)$")
+_LARGEST: Final = 1 << 63
+_REQUEST: Final = 0
+_ANSWER: Final = 1
+
+
+class _Stop(Exception):
+    """Ends an evaluation from inside a callable; what is to be said stands in the run."""
+
+
+class _Handle:
+    """The value behind an opaque object: the number of the call that made it."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: int) -> None:
+        self.call = call
+
+
+class _Closed(Exception):
+    """The parent has closed the channel."""
+
+
+def send(message: object) -> None:
+    """Write one message to the parent."""
+    data = json.dumps(message, separators=(",", ":")).encode()
+    view = memoryview(len(data).to_bytes(4, "big") + data)
+    while view:
+        view = view[os.write(_ANSWER, view) :]
+
+
+def receive() -> Any:
+    """Read one message from the parent; raise _Closed at the end of the channel."""
+    return json.loads(_exactly(int.from_bytes(_exactly(4), "big")))
+
+
+def _exactly(size: int) -> bytes:
+    parts = []
+    while size:
+        block = os.read(_REQUEST, min(size, 1 << 20))
+        if not block:
+            raise _Closed
+        size -= len(block)
+        parts.append(block)
+    return b"".join(parts)
+
+
+class _File:
+    """One parsed source: its syntax tree and, for each load, the file it means and the symbols."""
+
+    __slots__ = ("ast", "loads", "number")
+
+    def __init__(self, number: int, ast: starlark.AstModule) -> None:
+        self.number = number
+        self.ast = ast
+        self.loads: list[tuple[str, list[str]]] = [
+            (load.module_id, [*load.symbols.values()]) for load in ast.loads()
+        ]
+
+
+class Evaluator:
+    """Parses a source with its modules, evaluates them, and locates calls by evaluating again."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        """Keep the ceilings (ticks, call_depth, constructed, value_depth) of an evaluation."""
+        self._config = config
+        self._dialect = starlark.Dialect.standard()
+        self._dialect.enable_top_level_stmt = True
+        self._dialect.enable_lambda = True
+        self._dialect.enable_load = True
+        self._dialect.enable_load_reexport = False
+        self._globals = starlark.Globals.standard()
+        self._makes: dict[str, str] = {}
+        self._params: dict[str, Any] = {}
+        self._trace = ""
+        self._files: dict[int, _File] = {}
+        self._order: list[_File] = []
+        self._numbers: dict[str, int] = {}
+        self._prompts: dict[str, str] = {}
+
+    def load(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Parse the root and all modules; return the error that forbids evaluating, if any."""
+        self._makes = request["makes"]
+        self._params = request["params"]
+        self._trace = request.get("trace", "")
+        try:
+            error = self._parse(0, request["text"], [0])
+        except starlark.StarlarkError as failure:
+            return _whereabouts(str(failure), "syntax")
+        return error
+
+    def _parse(self, number: int, text: str, stack: list[int]) -> dict[str, Any] | None:
+        """Parse one file and, depth first, what it loads."""
+        file = _File(number, starlark.parse(str(number), text, self._dialect))
+        self._files[number] = file
+        error: dict[str, Any] | None = None
+        for index, (path, symbols) in enumerate(file.loads):
+            send({"ask": "module", "path": path, "file": number, "load": index})
+            reply = receive()
+            module = reply.get("file")
+            if module is None:
+                error = error or {"kind": "load"}
+                continue
+            self._numbers[path] = module
+            if module in stack:
+                return {"kind": "cycle", "file": number, "load": index, "chain": [*stack[stack.index(module) :], module]}
+            if module not in self._files:
+                error = self._parse(module, reply["text"], [*stack, module]) or error
+            if any(symbol.startswith("_") or symbol in self._makes or symbol == "print" for symbol in symbols):
+                error = error or {"kind": "symbols", "file": number, "load": index}
+        self._order.append(file)
+        return error
+
+    def run(self, stop: int = -1) -> "_Run":
+        """Evaluate the modules in the order of their loads, then the root; ``stop`` ends at that call."""
+        run = _Run(self._config, self._makes, self._params, self._prompts, stop, trace=self._trace)
+        frozen: dict[int, starlark.FrozenModule] = {}
+        loader = starlark.FileLoader(lambda path: frozen[self._numbers[path]])
+        options = starlark.EvalOptions(check_cancelled=run.tick, max_callstack_size=self._config["call_depth"])
+        for file in self._order:
+            module = starlark.Module()
+            for name, function in run.functions.items():
+                module.add_callable(name, function)
+            try:
+                result = starlark.eval_with(options, module, file.ast, self._globals, loader)
+                if file.number:
+                    frozen[file.number] = module.freeze()
+            except starlark.StarlarkError as failure:
+                run.failure = _whereabouts(str(failure), "error")
+                return run
+        try:
+            value = result.value
+        except starlark.StarlarkError:
+            value = None
+        if isinstance(value, _Handle):
+            run.last = value.call
+        return run
+
+
+class _Run:
+    """One pass of evaluation: the functions that sources call, and what they recorded."""
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        makes: dict[str, str],
+        params: dict[str, Any],
+        prompts: dict[str, str],
+        stop: int,
+        *,
+        trace: str,
+    ) -> None:
+        self._config = config
+        self._params = params
+        self._prompts = prompts
+        self._stop = stop
+        self._built = 0
+        self._ticks = 0
+        self._again = stop >= 0
+        self._text_size = 0
+        self.count = 0
+        self.calls: list[list[Any]] = []
+        self.last: int | None = None
+        self.failure: dict[str, Any] | None = None
+        self.limit: list[Any] | None = None
+        self.functions: dict[str, Callable[..., Any]] = {
+            name: self._function(name, kind) for name, kind in makes.items()
+        }
+        self.functions["print"] = self._function("print", "nothing")
+        if trace:
+            self.functions[trace] = lambda file, statement: send({"at": [file, statement]})
+
+    def tick(self) -> bool:
+        """Count what the evaluator calls about every thousand instructions; true ends it."""
+        self._ticks += 1000
+        if self._ticks > self._config["ticks"]:
+            self.limit = ["evaluation ticks", self._config["ticks"], self._ticks]
+            return True
+        return False
+
+    def _function(self, name: str, kind: str) -> Callable[..., Any]:
+        """Return what a source calls under a constructor's name."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            number = self.count
+            self.count += 1
+            if number == self._stop:
+                raise _Stop
+            if not self._again:
+                most = self._config["value_depth"]
+                self.calls.append([name, [_plain(a, most) for a in args], [[k, _plain(v, most)] for k, v in kwargs.items()]])
+            if kind == "task":
+                self._built += 1
+                if self._built > self._config["constructed"]:
+                    self.limit = ["tasks constructed", self._config["constructed"], self._built]
+                    raise _Stop
+            if kind == "text":
+                return self._text(name, args, kwargs, number)
+            return None if kind == "nothing" else starlark.OpaquePythonObject(_Handle(number))
+
+        return call
+
+    def _text(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], number: int) -> Any:
+        """Return a prompt file's text or a parameter's value; "" for what is refused."""
+        given = args[0] if args else next(iter(kwargs.values()), None)
+        if not isinstance(given, str):
+            return ""
+        if name == "param":
+            return self._params.get(given, "")
+        if given not in self._prompts:
+            send({"ask": "prompt", "path": given, "call": number})
+            text = receive().get("text")
+            if text is None:
+                return ""
+            self._prompts[given] = text
+        return self._prompts[given]
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """Return a value as JSON can carry it; what JSON has not becomes a one-key object."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return value if -_LARGEST <= value < _LARGEST else {"odd": "a huge integer"}
+    if isinstance(value, float):
+        return value if value - value == 0 else {"odd": "a number that is not finite"}
+    if isinstance(value, _Handle):
+        return {"call": value.call}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, depth - 1) for item in value] if depth else {"deep": True}
+    return {"odd": "a dict" if isinstance(value, dict) else f"a {type(value).__name__}"}
+
+
+def _whereabouts(text: str, kind: str) -> dict[str, Any]:
+    """Read message, place and callers out of an error's text; its frame is the library's, not the source's."""
+    lines = text.split("\n")
+    frames = []
+    first = 0
+    if lines[0].startswith("Traceback"):
+        for first, line in enumerate(lines):
+            if line.startswith("error: "):
+                break
+            frame = _FRAME.match(line)
+            if frame:
+                frames.append([int(frame[1]), int(frame[2]), frame[3]])
+    for number in range(len(lines) - 1, first, -1):
+        place = _PLACE.match(lines[number])
+        if place:
+            carets = next((m[1] for m in map(_CARETS.match, lines[number + 1 :]) if m), "")
+            return {
+                "kind": kind,
+                "message": "\n".join(lines[first:number]).removeprefix("error: "),
+                "place": [int(place[1]), int(place[2]), int(place[3])],
+                "width": len(carets),
+                "frames": frames,
+            }
+    return {"kind": kind, "message": "\n".join(lines[first:]).removeprefix("error: "), "place": None, "width": 0, "frames": frames}
+
+
+def _locate(evaluator: Evaluator, calls: Iterable[int]) -> list[Any]:
+    """Return place and callers of each recorded call, by evaluating again up to it."""
+    places = []
+    for number in calls:
+        failure = evaluator.run(stop=number).failure
+        places.append([failure["place"], failure["frames"]] if failure and failure["place"] else None)
+    return places
+
+
+def restrict(config: dict[str, Any]) -> None:
+    """Set the operating system's limits on this process; what a system does not know is left out."""
+    import resource
+    import signal
+
+    whole = int(config["seconds"])
+    limits = [(resource.RLIMIT_CPU, whole), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 0)]
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            pages = int(file.read().split()[0])
+        limits.insert(0, (resource.RLIMIT_AS, pages * resource.getpagesize() + config["heap_bytes"]))
+    except OSError:
+        pass
+    signal.setitimer(signal.ITIMER_REAL, config["seconds"])
+    for name, most in limits:
+        resource.setrlimit(name, (most, most))
+
+
+def serve() -> None:
+    """Answer one evaluation request, then locate requests until the channel closes."""
+    evaluator: Evaluator | None = None
+    while True:
+        request = receive()
+        if "locate" in request and evaluator is not None:
+            send({"places": _locate(evaluator, request["locate"])})
+            continue
+        if "patterns" in request:
+            send({"patterns": [search(pattern, text) for pattern, text in request["patterns"]]})
+            continue
+        evaluator = Evaluator(request["config"])
+        error = evaluator.load(request)
+        if error is not None:
+            send({"error": error, "calls": []})
+            continue
+        run = evaluator.run()
+        send({"error": run.failure, "limit": run.limit, "calls": run.calls, "last": run.last})
+
+
+def main() -> NoReturn:
+    """Run as the child: limits first, then the channel, until the parent closes it."""
+    gc.disable()
+    status = 0
+    try:
+        restrict(json.loads(sys.argv[1]))
+        serve()
+    except _Closed:
+        pass
+    except MemoryError:
+        status = 3
+    except BaseException as error:  # noqa: BLE001 - the panic of the evaluator is a BaseException
+        os.write(2, f"{type(error).__name__}: {error}"[:2000].encode(errors="replace"))
+        status = 4
+    os._exit(status)

@@ -1,0 +1,584 @@
+"""Call records to IR: binds arguments, resolves names and sessions, fills in defaults.
+
+Places are calls and spots in them (binding.Spot); nothing here knows a file. A mistake is left out
+and lowering goes on, so that the rules can judge the rest.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from crucible.compiler.frontend.binding import HUGE, TOO_DEEP, Bound, Given, Handle, Odd, Spot, bind
+from crucible.compiler.frontend.limits import Limits
+from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE, constructors_of
+from crucible.schemas import ir
+from crucible.schemas.diagnostic import At
+from crucible.schemas.spelling import hint
+
+_LOOP: Final = ("propose", "apply", "measure", "decide")
+_BEHIND_EXTRAS: Final = ("apply", "measure", "decide")
+_CONFIG: Final = ("harness", "model", "effort")
+_NAMELESS: Final = "\0"
+
+
+class InCall(NamedTuple):
+    """A place: a spot in the n-th recorded call."""
+
+    call: int
+    spot: Spot = Spot()
+
+
+class CallFinding(NamedTuple):
+    """A mistake with its place; ``suggestion`` as in binding.Problem."""
+
+    code: str
+    message: str
+    place: InCall
+    related: tuple[tuple[str, InCall], ...] = ()
+    suggestion: str | None = None
+
+
+class ExternalText(NamedTuple):
+    """How text that a launcher may supply is recognised and shown (language.md §6)."""
+
+    has_mark: Callable[[str], bool]
+    render: Callable[[str], str | None]
+
+
+class Recorded(NamedTuple):
+    """What an evaluation gave.
+
+    ``calls`` are [constructor, positional values, [name, value] pairs] in the order of the calls;
+    ``last`` is the call whose value the last statement has; ``ended_early`` is true when the
+    evaluation failed on the way. ``refused`` are the calls of prompt_file whose file was refused.
+    """
+
+    calls: list[Any]
+    last: int | None
+    ended_early: bool = False
+
+
+class Options(NamedTuple):
+    """What lowering must know beside the calls.
+
+    ``lane`` is the lane literal of the root, None when it names none; ``params`` the bound values
+    of a source that declares parameters.
+    """
+
+    lane: str | None
+    limits: Limits
+    params: Mapping[str, Any] | None = None
+    external: ExternalText | None = None
+    declared: tuple[str, ...] | None = None
+
+
+class Lowered(NamedTuple):
+    """A workflow, if there is one to judge, with the mistakes and the way back from IR to calls."""
+
+    workflow: ir.Workflow | None
+    findings: list[CallFinding]
+    places: "Origins"
+
+
+class Origins:
+    """The way from a place in the IR to the call and spot where the author wrote it."""
+
+    def __init__(self) -> None:
+        self.workflow_call = 0
+        self.tasks: list[int] = []
+        self.made: set[int] = set()
+        self.given_result = False
+        self.splice = False
+        self._spots: dict[tuple[int | None, str], Spot] = {}
+        self._elements: dict[tuple[int | None, str], list[Spot]] = {}
+
+    def note(self, task: int | None, field: str, spot: Spot, elements: list[Spot] | None = None) -> None:
+        """Remember where a field, and the elements of a list field, were written."""
+        self._spots[task, field] = spot
+        if elements is not None:
+            self._elements[task, field] = elements
+
+    def resolve(self, at: At) -> InCall:
+        """Return the place of something in the IR; the task's or workflow's call when it is unwritten."""
+        call = self.workflow_call if at.task is None else self.tasks[at.task]
+        if at.index is not None:
+            elements = self._elements.get((at.task, at.field), [])
+            if at.index < len(elements):
+                return InCall(call, elements[at.index])
+        return InCall(call, self._spots.get((at.task, at.field), Spot()))
+
+
+class _Call(NamedTuple):
+    """One recorded call with its arguments sorted out."""
+
+    number: int
+    name: str
+    bound: Bound
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.bound.values
+
+    def spot(self, argument: str) -> Spot:
+        """Return the place of an argument's value, the constructor's name when it was not given."""
+        return Spot(self.bound.spots.get(argument, ""))
+
+    def at(self, argument: str) -> InCall:
+        """Return the place of an argument's value in this call."""
+        return InCall(self.number, self.spot(argument))
+
+
+def lower(recorded: Recorded, options: Options) -> Lowered:
+    """Turn the records of an evaluation into a workflow, as far as the mistakes let it."""
+    return _Lowering(recorded, options).run()
+
+
+class _Lowering:
+    """The state of one lowering."""
+
+    def __init__(self, recorded: Recorded, options: Options) -> None:
+        self._recorded = recorded
+        self._options = options
+        self._lane = options.lane or DEFAULT_LANE
+        self._findings: list[CallFinding] = []
+        self._origins = Origins()
+        self._calls: dict[int, _Call] = {}
+        self._names: dict[int, str] = {}
+
+    def run(self) -> Lowered:
+        """Bind all calls, settle the sessions, then build the one workflow."""
+        for number, record in enumerate(self._recorded.calls):
+            if record[0] in CONSTRUCTORS:
+                self._calls[number] = self._bind(number, record)
+        self._names = {n: self._name(call) for n, call in self._calls.items() if CONSTRUCTORS[call.name].makes == "task"}
+        sessions = _Sessions(self._calls, self._report)
+        sessions.settle()
+        if not self._recorded.ended_early:
+            sessions.report_unbound()
+        self._check_params()
+        workflow = None if self._recorded.ended_early else self._build(sessions)
+        return Lowered(workflow, self._findings, self._origins)
+
+    def _report(
+        self, code: str, message: str, place: InCall, *related: tuple[str, InCall], suggestion: str | None = None
+    ) -> None:
+        self._findings.append(CallFinding(code, message, place, related, suggestion))
+
+    # Arguments
+
+    def _bind(self, number: int, record: Any) -> _Call:
+        """Sort out one call's arguments, without external text where it may not be."""
+        name, positional, named = record
+        given = [Given(None, _value(value)) for value in positional] + [Given(key, _value(value)) for key, value in named]
+        bound = bind(constructors_of(None)[name], given, self._lane, self._kind_of)
+        for problem in bound.problems:
+            self._report(problem.code, problem.message, InCall(number, problem.spot), suggestion=problem.suggestion)
+        if self._options.external:
+            self._keep_external_out(number, name, bound, self._options.external)
+        return _Call(number, name, bound)
+
+    def _kind_of(self, handle: Handle) -> str:
+        record = self._recorded.calls[handle.call] if handle.call < len(self._recorded.calls) else ["workflow"]
+        return CONSTRUCTORS[record[0]].makes
+
+    def _keep_external_out(self, number: int, name: str, bound: Bound, external: ExternalText) -> None:
+        """Refuse external text everywhere but in a prompt, and show it there as what it is."""
+        for argument, value in list(bound.values.items()):
+            spot = Spot(bound.spots[argument])
+            texts = [(spot, value)] if isinstance(value, str) else []
+            if isinstance(value, list):
+                texts = [(spot._replace(path=path), element) for path, element in value if isinstance(element, str)]
+            for place, text in texts:
+                if not external.has_mark(text):
+                    continue
+                shown = external.render(text) if (name, argument) == ("agent", "prompt") else None
+                if shown is not None:
+                    bound.values[argument] = shown
+                    continue
+                where = "its marks were damaged by slicing" if argument == "prompt" else f"it may not be in {argument}"
+                message = f"text that a launcher may supply belongs whole into a prompt; {where}"
+                self._report("external-text", message, InCall(number, place))
+                if isinstance(value, list):
+                    bound.values[argument] = [item for item in bound.values[argument] if item[1] is not text]
+                else:
+                    bound.values.pop(argument, None)
+
+    def _name(self, call: _Call) -> str:
+        name = call.values.get("name")
+        return name if isinstance(name, str) else f"{_NAMELESS}{call.number}"
+
+    def _check_params(self) -> None:
+        """Check that every param() names a declared parameter."""
+        declared = self._options.declared
+        for call in self._calls.values():
+            name = call.values.get("name")
+            if call.name == "param" and isinstance(name, str) and name not in (declared or ()):
+                tail, guess = hint(name, declared or (), "parameters")
+                self._report("unknown-param", f'no parameter "{name}" is declared in params{tail}', call.at("name"), suggestion=guess)
+
+    # The workflow
+
+    def _build(self, sessions: "_Sessions") -> ir.Workflow | None:
+        """Build the workflow that the last statement gave, None without exactly one."""
+        built = [call for call in self._calls.values() if CONSTRUCTORS[call.name].makes == "workflow"]
+        if not built or self._recorded.last is None:
+            return None
+        if len(built) > 1:
+            first = InCall(built[0].number)
+            for other in built[1:]:
+                self._report("second-workflow", "a second workflow is built; a source has one", InCall(other.number), ("the first is built here", first))
+            return None
+        call = built[0]
+        self._origins.workflow_call = call.number
+        is_default = call.name == "default_autoresearch"
+        field = "extra_tasks" if is_default else "tasks"
+        self._origins.splice = call.bound.spots.get("tasks") == "#0"
+        self._check_lane(call, is_default=is_default)
+        listed = self._listed(call, field)
+        if listed is None:
+            return None
+        if len(listed) + (len(_LOOP) if is_default else 0) > self._options.limits.tasks:
+            message = f"tasks in the workflow may be {self._options.limits.tasks}; these are {len(listed) + (len(_LOOP) if is_default else 0)}"
+            self._report("limit-exceeded", message, call.at(field))
+            return None
+        if is_default:
+            tasks = self._default_loop(call, listed, sessions)
+            return ir.Workflow(type="autoresearch", task=tuple(tasks), result="decide")
+        tasks = [self._task(index, call_number, sessions) for index, call_number in enumerate(listed)]
+        return ir.Workflow(type=self._lane, task=tuple(tasks), result=self._result(call, listed), params=self._options.params)
+
+    def _check_lane(self, call: _Call, *, is_default: bool) -> None:
+        """Check that the lane in force is the literal that reading the source has found."""
+        lane = call.values.get("type")
+        if not is_default and isinstance(lane, str) and lane != self._options.lane:
+            message = 'the lane is a string literal in the root file, type = "…"; this call gives it in another way'
+            self._report("lane-not-literal", message, call.at("type"))
+
+    def _listed(self, call: _Call, field: str) -> list[int] | None:
+        """Return the calls of the listed tasks in order; None when the list itself is unusable."""
+        if field not in call.values:
+            if any(problem.spot.argument or problem.code == "missing-argument" for problem in call.bound.problems):
+                return None
+            self._origins.note(None, "task", call.spot(field), [])
+            return []
+        listed: list[int] = []
+        spots: list[Spot] = []
+        meant: set[str] = set()
+        for path, element in call.values[field]:
+            spot = call.spot(field)._replace(path=path)
+            number = self._find(element, InCall(call.number, spot), meant)
+            if number is None:
+                continue
+            if number in listed:
+                first = InCall(call.number, spots[listed.index(number)])
+                self._report(
+                    "duplicate-task", f"{self._shown(number)} is listed twice; list it once", InCall(call.number, spot), ("it is listed here", first)
+                )
+                continue
+            listed.append(number)
+            spots.append(spot)
+        self._origins.tasks = listed
+        self._origins.note(None, "task", call.spot(field), spots)
+        self._report_dropped(listed, meant, field)
+        return listed
+
+    def _shown(self, number: int) -> str:
+        name = self._names[number]
+        return "a task" if name.startswith(_NAMELESS) else f'"{name}"'
+
+    def _find(self, element: Any, place: InCall, meant: set[str]) -> int | None:
+        """Return the call of a listed task; a string names the one constructed task of that name."""
+        if isinstance(element, Handle):
+            return element.call
+        candidates = [number for number, name in self._names.items() if name == element]
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            message = f'"{element}" is the name of {len(candidates)} tasks; list the task itself'
+            self._report("unknown-task", message, place)
+            meant.add(element)
+        else:
+            known = [name for name in self._names.values() if not name.startswith(_NAMELESS)]
+            tail, guess = hint(element, known, "tasks")
+            self._report("unknown-task", f'no task is named "{element}"{tail}', place, suggestion=guess)
+            meant.add(guess or "")
+        return None
+
+    def _report_dropped(self, listed: list[int], meant: set[str], field: str) -> None:
+        """Report every task that was built and not listed."""
+        for number, name in self._names.items():
+            if number not in listed and name not in meant:
+                message = f"{self._shown(number)} is built and not listed in {'workflow(tasks = …)' if field == 'tasks' else 'default_autoresearch(…)'}; list it or delete it"
+                self._report("dropped-task", message, InCall(number))
+
+    def _result(self, call: _Call, listed: list[int]) -> str | None:
+        """Return the name of the result, None when there is none or only a dropped task was named."""
+        result = call.values.get("result")
+        self._origins.given_result = "result" in call.bound.spots
+        self._origins.note(None, "result", call.spot("result"))
+        return None if result is None else self._task_name(result, listed)
+
+    def _task_name(self, value: Any, listed: list[int]) -> str | None:
+        """Return the name that a reference has in the IR; None for a task that is not listed."""
+        if isinstance(value, Handle):
+            return self._names[value.call] if value.call in listed else None
+        known = [self._names[number] for number in listed]
+        return None if value not in known and value in self._names.values() else str(value)
+
+    # Tasks
+
+    def _task(self, index: int, number: int, sessions: "_Sessions") -> ir.Task:
+        """Build the IR of one listed task."""
+        call = self._calls[number]
+        listed = self._origins.tasks
+        values = call.values
+        for argument in call.bound.spots:
+            self._origins.note(index, _FIELDS.get(argument, argument), call.spot(argument))
+        common = {
+            "name": self._names[number],
+            "depends_on": tuple(self._dependencies(index, call, listed)),
+            "session": sessions.name_of(number),
+            "needs": values.get("needs", "any"),
+            "required": values.get("required", True),
+            "isolation": ir.WORKTREE if values.get("isolated") else None,
+            "stage": values.get("stage", "iteration"),
+            "join": "passed" if call.name == "top_k" else values.get("join", "passed" if call.name == "grade" else "all"),
+            "emits": tuple(self._fields(index, call)),
+        }
+        return _BUILDERS.get(call.name, _engine)(self, call, listed, common, sessions)
+
+    def _fields(self, index: int, call: _Call) -> Iterator[str]:
+        elements = call.values.get("emits", [])
+        self._origins.note(index, "emits", call.spot("emits"), [call.spot("emits")._replace(path=path) for path, _ in elements])
+        return (element for _, element in elements)
+
+    def _dependencies(self, index: int, call: _Call, listed: list[int]) -> list[str]:
+        """Return the dependencies of a task by name, with what its kind adds, and note their places."""
+        argument = "evidence" if call.name == "grade" else "depends_on"
+        names: list[str] = []
+        spots: list[Spot] = []
+        for path, element in call.values.get(argument, []):
+            spot = call.spot(argument)._replace(path=path)
+            if argument == "evidence" and self._is_engine(element, listed):
+                self._report("wrong-type", "evidence is not an engine task; give the tasks that measured", InCall(call.number, spot))
+                continue
+            name = self._task_name(element, listed)
+            if name is not None:
+                names.append(name)
+                spots.append(spot)
+        added = {"grade": ("score", "tiebreak"), "decide": ("measurement",)}.get(call.name, ())
+        for source in added:
+            if source not in call.values or (call.name == "decide" and "depends_on" in call.bound.spots and "depends_on" in call.values):
+                continue
+            name = self._task_name(call.values[source], listed)
+            if name is not None and name not in names:
+                names.append(name)
+                spots.append(call.spot(source))
+        self._origins.note(index, "depends_on", call.spot(argument if argument in call.bound.spots else (added[0] if added else argument)), spots)
+        return names
+
+    def _is_engine(self, element: Any, listed: list[int]) -> bool:
+        """Tell whether a reference means an engine task."""
+        name = element if isinstance(element, str) else None
+        numbers = [element.call] if isinstance(element, Handle) else [n for n in listed if self._names[n] == name]
+        return any(self._calls[number].name in ir.OPERATIONS for number in numbers)
+
+    # The default loop
+
+    def _default_loop(self, call: _Call, listed: list[int], sessions: "_Sessions") -> list[ir.Task]:
+        """Expand default_autoresearch (language.md §7)."""
+        self._origins.tasks = [call.number, *listed, *[call.number] * 3]
+        self._origins.made = {0, *range(len(listed) + 1, len(listed) + 4)}
+        self._origins.given_result = True
+        extras = []
+        for index, number in enumerate(listed, 1):
+            task = self._task(index, number, sessions)
+            for place, name in enumerate(task.depends_on):
+                if name in _BEHIND_EXTRAS:
+                    message = f'"{task.name}" depends on "{name}"; an extra task runs between propose and apply'
+                    self._report("extra-after-apply", message, self._origins.resolve(At(index, "depends_on", place)))
+            kept = tuple(name for name in task.depends_on if name not in _BEHIND_EXTRAS)
+            changes: dict[str, Any] = {"depends_on": kept if kept or task.depends_on or task.is_epilogue else ("propose",)}
+            if task.name in _LOOP:
+                message = f'"{task.name}" is the name of one of the loop\'s own tasks; choose another'
+                self._report("reserved-name", message, self._origins.resolve(At(index, "name")))
+                changes["name"] = f"{_NAMELESS}{number}"
+            extras.append(_replace(task, changes))
+        propose = ir.EngineTask(name="propose", op="propose")
+        inside = [propose, *(task for task in extras if not task.is_epilogue)]
+        waited_for = {name for task in inside for name in task.depends_on}
+        sinks = tuple(task.name for task in inside if task.name not in waited_for)
+        return [
+            propose,
+            *extras,
+            ir.EngineTask(name="apply", op="apply", depends_on=sinks),
+            ir.EngineTask(name="measure", op="measure", depends_on=("apply",)),
+            ir.EngineTask(name="decide", op="decide", depends_on=("measure",), source="measure"),
+        ]
+
+
+def _replace(task: ir.Task, changes: dict[str, Any]) -> ir.Task:
+    return type(task)(**{**task.__dict__, **changes})
+
+
+_FIELDS: Final = {"isolated": "isolation", "run": "command", "score": "source", "measurement": "source"}
+
+
+def _agent(
+    _lowering: _Lowering, call: _Call, _listed: list[int], common: dict[str, Any], sessions: "_Sessions"
+) -> ir.Task:
+    config = sessions.config_of(call.number)
+    return ir.AgentTask(**common, prompt=call.values.get("prompt", ""), **config)
+
+
+def _command(
+    _lowering: _Lowering, call: _Call, _listed: list[int], common: dict[str, Any], _sessions: "_Sessions"
+) -> ir.Task:
+    return ir.CommandTask(**common, command=call.values.get("run", ""))
+
+
+def _evaluate(
+    _lowering: _Lowering, call: _Call, _listed: list[int], common: dict[str, Any], _sessions: "_Sessions"
+) -> ir.Task:
+    threshold = call.values.get("threshold")
+    return ir.EvaluateTask(
+        **common,
+        command=call.values.get("run", ""),
+        threshold=None if threshold is None else float(threshold),
+        direction=call.values.get("direction"),
+    )
+
+
+def _top_k(
+    _lowering: _Lowering, call: _Call, _listed: list[int], common: dict[str, Any], _sessions: "_Sessions"
+) -> ir.Task:
+    return ir.TopKTask(**common, k=call.values.get("k", 1), direction=call.values.get("direction", "lower"))
+
+
+def _engine(
+    lowering: _Lowering, call: _Call, listed: list[int], common: dict[str, Any], _sessions: "_Sessions"
+) -> ir.Task:
+    source = call.values.get("score", call.values.get("measurement"))
+    tiebreak = call.values.get("tiebreak")
+    return ir.EngineTask(
+        **common,
+        op=call.name,
+        source=None if source is None else lowering._task_name(source, listed),  # noqa: SLF001 - one module, one idea
+        tiebreak=None if tiebreak is None else lowering._task_name(tiebreak, listed),  # noqa: SLF001 - as above
+    )
+
+
+_BUILDERS: Final[dict[str, Callable[..., ir.Task]]] = {
+    "agent": _agent,
+    "command": _command,
+    "evaluate": _evaluate,
+    "top_k": _top_k,
+}
+
+
+class _Sessions:
+    """The declared sessions of a source and the tasks that they are bound to (language.md §4)."""
+
+    def __init__(self, calls: dict[int, _Call], report: Callable[..., None]) -> None:
+        self._calls = calls
+        self._report = report
+        self._declared = [call for call in calls.values() if call.name == "session"]
+        self._bound: set[int] = set()
+        self._of: dict[int, str] = {}
+        self._declaration: dict[int, _Call] = {}
+
+    def settle(self) -> None:
+        """Check the declarations, then bind every task that names a session."""
+        first: dict[str, _Call] = {}
+        for call in self._declared:
+            name = call.values.get("name")
+            if not isinstance(name, str):
+                self._bound.add(call.number)
+            elif not ir.is_session_name(name):
+                self._invalid(name, call.at("name"))
+                self._bound.add(call.number)
+            elif name in first:
+                self._report(
+                    "duplicate-session", f'the session "{name}" is declared twice', call.at("name"), ("it is declared here", first[name].at("name"))
+                )
+                self._bound.add(call.number)
+            else:
+                first[name] = call
+        for call in self._calls.values():
+            value = call.values.get("session")
+            if value is not None:
+                self._bind(call, value, first)
+
+    def _invalid(self, name: str, place: InCall) -> None:
+        shown = name if len(name) <= 2 * ir.NAME_LENGTH else name[: ir.NAME_LENGTH] + "…"
+        message = f'"{shown}" is no session name; use 1 to 64 ASCII letters, digits, ".", "_" or "-"'
+        self._report("invalid-session-name", message, place)
+
+    def _bind(self, call: _Call, value: Any, first: dict[str, _Call]) -> None:
+        """Bind one task to the session that it names, and take over the declaration's defaults."""
+        declaration = self._calls[value.call] if isinstance(value, Handle) else first.get(value)
+        place = call.at("session")
+        if declaration is None:
+            if not ir.is_session_name(value):
+                self._invalid(value, place)
+            elif self._declared:
+                tail, guess = hint(value, first, "declared sessions")
+                self._report("unknown-session", f'no session "{value}" is declared{tail}', place, suggestion=guess)
+                if guess:
+                    self._bound.add(first[guess].number)
+            self._of[call.number] = value
+            return
+        self._bound.add(declaration.number)
+        name = declaration.values.get("name")
+        if isinstance(name, str):
+            self._of[call.number] = name
+        related = ("it is declared here", InCall(declaration.number))
+        if declaration.number > call.number:
+            message = f'the session "{name}" is declared after the task that binds it; declare it before'
+            self._report("session-before-declaration", message, place, related)
+        self._declaration[call.number] = declaration
+        given = {knob: declaration.values[knob] for knob in _CONFIG if knob in declaration.values}
+        if call.name == "propose" and given:
+            message = f'the session "{name}" sets {" and ".join(given)}, and propose() is configured by the manifest; declare it without defaults'
+            self._report("session-defaults-on-propose", message, place, related)
+        for knob, default in given.items():
+            own = call.values.get(knob, default)
+            if own != default:
+                task = call.values.get("name", "the task")
+                message = f'"{task}" sets {knob} = "{own}", and its session "{name}" declares {knob} = "{default}"; they must agree'
+                self._report("session-conflict", message, call.at(knob), related)
+
+    def report_unbound(self) -> None:
+        """Report every declaration that no task is bound to."""
+        for call in self._declared:
+            if call.number not in self._bound:
+                message = f'the session "{call.values["name"]}" is bound to no task; bind it or remove it'
+                self._report("unbound-session", message, InCall(call.number))
+
+    def name_of(self, number: int) -> str | None:
+        """Return the session of a task in the IR."""
+        return self._of.get(number)
+
+    def config_of(self, number: int) -> dict[str, str | None]:
+        """Return harness, model and effort of an agent task, its session's defaults filled in."""
+        own = self._calls[number].values
+        declaration = self._declaration.get(number)
+        defaults = declaration.values if declaration else {}
+        return {knob: own.get(knob, defaults.get(knob)) for knob in _CONFIG}
+
+
+def _value(plain: Any) -> Any:
+    """Return a recorded value as binding takes it: the one-key objects of the channel unpacked."""
+    if isinstance(plain, list):
+        return [_value(item) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if "call" in plain:
+        return Handle(plain["call"])
+    if "deep" in plain:
+        return TOO_DEEP
+    return HUGE if plain.get("odd") == HUGE.text else Odd(str(plain.get("odd")))
+
+
+def is_placeholder(text: str) -> bool:
+    """Tell whether a message speaks of a task that has no usable name of its own."""
+    return _NAMELESS in text

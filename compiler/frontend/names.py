@@ -1,0 +1,320 @@
+"""Reads the tree for mistakes that need no evaluation: names, loads, arguments and literal values.
+
+In: the tree of one file, the lane, and what the modules export. Out: problems with their places in
+that file. Only used when something is wrong, and by lint and the editor.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from crucible.compiler.frontend import tree
+from crucible.compiler.frontend.binding import NOT_FINITE, UNKNOWN, Given, Handle, Odd, Problem, bind
+from crucible.compiler.frontend.vocabulary import BUILTINS, CONSTRUCTORS, Constructor, constructors_of
+from crucible.schemas.ir import is_finite
+from crucible.schemas.span import Span
+from crucible.schemas.spelling import distance, hint, nearest
+
+_FAR: Final = 99
+
+
+class NameProblem(NamedTuple):
+    """A mistake at a place of the file; ``suggestion`` replaces the text of ``span``, quotes aside."""
+
+    code: str
+    message: str
+    span: Span
+    suggestion: str | None = None
+
+
+class CallProblem(NamedTuple):
+    """A mistake in the arguments of a call of the file."""
+
+    call: tree.Call
+    problem: Problem
+
+
+class Reading(NamedTuple):
+    """What reading one tree found; ``constructor_calls`` are the direct calls of constructors."""
+
+    names: list[NameProblem]
+    arguments: list[CallProblem]
+
+
+class _Scope:
+    """The names of one function, comprehension or file, within the scope around it."""
+
+    def __init__(self, names: set[str], around: "_Scope | None") -> None:
+        self.names = names
+        self.around = around
+
+    def binds(self, name: str) -> bool:
+        """Tell whether the name is bound here or around."""
+        scope: _Scope | None = self
+        while scope:
+            if name in scope.names:
+                return True
+            scope = scope.around
+        return False
+
+    def all_names(self) -> set[str]:
+        """Return every name that is visible here."""
+        found: set[str] = set()
+        scope: _Scope | None = self
+        while scope:
+            found |= scope.names
+            scope = scope.around
+        return found
+
+
+def bound_names(statements: Iterable[tree.Node]) -> dict[str, Span]:
+    """Return the names that statements bind in their own scope, with the place of the first binding.
+
+    Arms and loops count, the insides of functions and comprehensions don't.
+    """
+    found: dict[str, Span] = {}
+    pending = list(statements)
+    pending.reverse()
+    while pending:
+        statement = pending.pop()
+        names: list[tree.Name] = []
+        if isinstance(statement, tree.Assign):
+            names = list(_targets(statement.target))
+        elif isinstance(statement, tree.Def):
+            names = [statement.name]
+        elif isinstance(statement, tree.Load):
+            names = [symbol.local for symbol in statement.symbols]
+        elif isinstance(statement, tree.For):
+            names = list(_targets(statement.target))
+            pending.extend(reversed(statement.body))
+        elif isinstance(statement, tree.If):
+            pending.extend(reversed((*statement.body, *statement.otherwise)))
+        for name in names:
+            found.setdefault(name.id, name.span)
+    return found
+
+
+def loaded_names(source: tree.Source) -> set[str]:
+    """Return the local names that a file's loads bind."""
+    return {symbol.local.id for statement in source.statements if isinstance(statement, tree.Load) for symbol in statement.symbols}
+
+
+def exports(source: tree.Source) -> set[str]:
+    """Return the names that other files may load from a file: those that it binds itself."""
+    loaded = loaded_names(source)
+    own = bound_names(s for s in source.statements if not isinstance(s, tree.Load))
+    return {name for name in own if not name.startswith("_") and name not in loaded}
+
+
+def _targets(target: tree.Node) -> Iterator[tree.Name]:
+    """Yield the names that an assignment target binds."""
+    pending = [target]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, tree.Name):
+            yield node
+        elif isinstance(node, tree.ListExpr):
+            pending.extend(reversed(node.elements))
+
+
+def read(source: tree.Source, lane: str | None, modules: Mapping[str, tree.Source | None]) -> Reading:
+    """Find the mistakes of one file that its text alone shows.
+
+    ``lane`` is None when the lane itself is unknown: then the names of all lanes are in scope.
+    ``modules`` has the tree of each path that the file loads, None for one that could not be read.
+    """
+    reader = _Reader(lane)
+    top = _Scope(set(bound_names(source.statements)), None)
+    reader.block(source.statements, top)
+    for statement in source.statements:
+        if isinstance(statement, tree.Load):
+            reader.load(statement, modules)
+    return Reading(reader.names, reader.arguments)
+
+
+class _Reader:
+    """Walks statements and expressions with their scopes; expressions on an explicit stack."""
+
+    def __init__(self, lane: str | None) -> None:
+        self._lane = lane
+        self._constructors = constructors_of(lane)
+        self.names: list[NameProblem] = []
+        self.arguments: list[CallProblem] = []
+
+    def block(self, statements: Iterable[tree.Node], scope: _Scope) -> None:
+        """Read statements in order; nesting of blocks is bounded by the scan."""
+        for statement in statements:
+            match statement:
+                case tree.ExprStatement(value=value):
+                    self.expression(value, scope)
+                case tree.Assign(target=target, op=op, value=value):
+                    self.expression(value, scope)
+                    if not isinstance(target, tree.Name) or op != "=":
+                        self._target(target, scope, reads=op != "=")
+                case tree.Def(parameters=parameters, body=body):
+                    self._function(parameters, scope)
+                    names = {p.name.id for p in parameters} | set(bound_names(body))
+                    self.block(body, _Scope(names, scope))
+                case tree.If(test=test, body=body, otherwise=otherwise):
+                    self.expression(test, scope)
+                    self.block(body, scope)
+                    self.block(otherwise, scope)
+                case tree.For(target=target, value=value, body=body):
+                    self.expression(value, scope)
+                    self._target(target, scope, reads=False)
+                    self.block(body, scope)
+                case tree.Return(value=value) if value is not None:
+                    self.expression(value, scope)
+                case _:
+                    pass
+
+    def _function(self, parameters: tuple[tree.Parameter, ...], scope: _Scope) -> None:
+        for parameter in parameters:
+            if parameter.default is not None:
+                self.expression(parameter.default, scope)
+
+    def _target(self, target: tree.Node, scope: _Scope, *, reads: bool) -> None:
+        """Read what an assignment target reads: the parts of x[i] and x.y, and x of x += 1."""
+        for node in [target] if not isinstance(target, tree.ListExpr) else list(target.elements):
+            if isinstance(node, tree.ListExpr):
+                self._target(node, scope, reads=reads)
+            elif not isinstance(node, tree.Name) or reads:
+                self.expression(node, scope)
+
+    def expression(self, root: tree.Node, scope: _Scope) -> None:
+        """Read an expression, however deep its chains."""
+        pending: list[tuple[tree.Node, _Scope, bool]] = [(root, scope, False)]
+        while pending:
+            node, here, called = pending.pop()
+            inner: list[tuple[tree.Node, _Scope, bool]] = []
+            match node:
+                case tree.Name():
+                    self._name(node, here, called=called)
+                case tree.Call(function=function, arguments=arguments):
+                    inner.append((function, here, True))
+                    inner.extend((argument.value, here, False) for argument in arguments)
+                    self._call(node, here)
+                case tree.Lambda(parameters=parameters, body=body):
+                    self._function(parameters, here)
+                    inner.append((body, _Scope({p.name.id for p in parameters}, here), False))
+                case tree.Comprehension(parts=parts, clauses=clauses):
+                    names = {n.id for c in clauses if c.target is not None for n in _targets(c.target)}
+                    within = _Scope(names, here)
+                    inner.append((clauses[0].value, here, False))
+                    inner.extend((clause.value, within, False) for clause in clauses[1:])
+                    inner.extend((part, within, False) for part in parts)
+                case _:
+                    inner.extend((child, here, False) for child in children(node))
+            pending.extend(reversed(inner))
+
+    def _name(self, name: tree.Name, scope: _Scope, *, called: bool) -> None:
+        """Report a name that nothing binds."""
+        word = name.id
+        if word in self._constructors or word in BUILTINS or scope.binds(word):
+            return
+        visible = scope.all_names() | set(self._constructors)
+        guess = nearest(word, visible)
+        if called:
+            builtin = nearest(word, BUILTINS)
+            if builtin is not None and _steps(word, builtin) < (_steps(word, guess) if guess else _FAR):
+                guess = builtin
+        tail = f'; did you mean "{guess}"?' if guess else ""
+        where = f" in a {self._lane} workflow" if word in CONSTRUCTORS and not guess else ""
+        self.names.append(NameProblem("unknown-name", f'"{word}" is not defined{where}{tail}', name.span, guess))
+
+    def _call(self, call: tree.Call, scope: _Scope) -> None:
+        """Check the arguments of a direct call of a constructor."""
+        if not isinstance(call.function, tree.Name) or scope.binds(call.function.id):
+            return
+        constructor = self._constructors.get(call.function.id)
+        if constructor is None:
+            return
+        for problem in check(call, constructor, self._lane, self._constructors, scope.binds):
+            self.arguments.append(CallProblem(call, problem))
+
+    def load(self, load: tree.Load, modules: Mapping[str, tree.Source | None]) -> None:
+        """Check the symbols of one load."""
+        path = load.path.value
+        module = modules.get(path) if isinstance(path, str) else None
+        known = exports(module) if module else set()
+        brought = loaded_names(module) if module else set()
+        for symbol in load.symbols:
+            word = str(symbol.symbol.value)
+            span = symbol.symbol.span
+            if word.startswith("_"):
+                self.names.append(NameProblem("private-symbol", f'"{word}" begins with _ and belongs to "{path}" alone', span))
+            elif module is None or (module.faults and word not in brought):
+                continue
+            elif word in brought and word not in known:
+                message = f'"{word}" is loaded by "{path}", not defined there; load it from the file that defines it'
+                self.names.append(NameProblem("unknown-symbol", message, span))
+            elif word not in known:
+                if word in self._constructors or word in BUILTINS:
+                    tail, guess = "; it is part of the language and needs no load", None
+                else:
+                    tail, guess = hint(word, known, "symbols")
+                self.names.append(NameProblem("unknown-symbol", f'"{path}" does not define "{word}"{tail}', span, guess))
+
+
+def _steps(word: str, other: str) -> int:
+    return 0 if word.casefold() == other.casefold() else distance(word, other, 2)
+
+
+def children(node: tree.Node) -> Iterator[tree.Node]:
+    """Yield the expressions directly inside one that opens no scope, in the order of the text."""
+    match node:
+        case tree.ListExpr(elements=elements):
+            yield from elements
+        case tree.DictExpr(entries=entries):
+            for key, value in entries:
+                yield key
+                yield value
+        case tree.Attribute(value=value):
+            yield value
+        case tree.Index(value=value, parts=parts):
+            yield value
+            yield from parts
+        case tree.Unary(operand=operand):
+            yield operand
+        case tree.Binary(left=left, right=right):
+            yield left
+            yield right
+        case tree.Conditional(test=test, then=then, otherwise=otherwise):
+            yield then
+            yield test
+            yield otherwise
+        case _:
+            return
+
+
+def check(
+    call: tree.Call, constructor: Constructor, lane: str | None, constructors: Mapping[str, Constructor], shadowed: Any
+) -> list[Problem]:
+    """Bind what the tree tells of a call: literals by their value, everything else as UNKNOWN."""
+    kinds: list[str] = []
+
+    def value_of(node: tree.Node) -> Any:
+        match node:
+            case tree.Literal(value=value):
+                return NOT_FINITE if isinstance(value, float) and not is_finite(value) else value
+            case tree.Unary(op="-", operand=tree.Literal(value=int() | float() as value)) if not isinstance(value, bool):
+                return -value if is_finite(value) else NOT_FINITE
+            case tree.ListExpr(elements=elements):
+                return [value_of(element) for element in elements]
+            case tree.DictExpr():
+                return Odd("a dict")
+            case tree.Call(function=tree.Name(id=name)) if name in constructors and not shadowed(name):
+                if constructors[name].makes == "text":
+                    return UNKNOWN
+                kinds.append(constructors[name].makes)
+                return Handle(len(kinds) - 1)
+            case _:
+                return UNKNOWN
+
+    given = []
+    complete = True
+    for argument in call.arguments:
+        if argument.star:
+            complete = False
+        else:
+            given.append(Given(argument.name.id if argument.name else None, value_of(argument.value)))
+    return bind(constructor, given, lane, lambda handle: kinds[handle.call], complete=complete).problems

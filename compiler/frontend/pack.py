@@ -1,0 +1,277 @@
+"""The pack: the only opener of its files, by the one path policy of language.md §5.
+
+A path is walked component by component below one open directory, never through a link, and what is
+read is what was checked: the open descriptor. Byte budgets are counted here.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from crucible.compiler.frontend.limits import Limits
+from crucible.schemas.spelling import nearest
+
+STANDARD_LIBRARY: Final = "@crucible//"
+_BLOCK: Final = 1 << 16
+
+
+class Refusal(NamedTuple):
+    """Why a file is not served: a code, a message, and the path that was most likely meant."""
+
+    code: str
+    message: str
+    suggestion: str | None = None
+
+
+class Unreadable(Exception):
+    """The file named on the command line cannot be read; the text says why."""
+
+
+def normalise(path: str) -> str | Refusal:
+    """Return a pack path without empty and "." components, or why the spelling is refused."""
+    if not path.strip():
+        return Refusal("path-refused", "the path is empty; name a file below the pack")
+    if "\0" in path:
+        return Refusal("path-refused", "the path holds a NUL")
+    if "\\" in path:
+        return Refusal("path-refused", f'the path "{path}" holds a backslash; separate its parts with /', path.replace("\\", "/"))
+    if path.startswith("/") or (path[1:2] == ":" and path[0].isascii() and path[0].isalpha()):
+        return Refusal("path-refused", f'the path "{path}" is absolute; paths are relative to the pack')
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        return Refusal("path-refused", f'the path "{path}" holds ".."; a path stays inside the pack')
+    if not parts or path.endswith(("/", "/.")):
+        return Refusal("path-refused", f'"{path}" is a directory, not a regular file')
+    return "/".join(parts)
+
+
+class Pack:
+    """A directory of files that sources may name; holds one descriptor until it is closed.
+
+    ``opened`` has the normalised paths of the prompt files served so far, in order of first use.
+    """
+
+    def __init__(self, directory: str, limits: Limits) -> None:
+        """Open the directory; raises OSError when there is none."""
+        self._directory = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._limits = limits
+        self._prompts: dict[str, str | Refusal] = {}
+        self._prompt_bytes = 0
+        self._source_bytes = 0
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self._directory)
+
+    def __enter__(self) -> "Pack":
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    @property
+    def opened(self) -> list[tuple[str, int]]:
+        """Return the prompt files that were embedded, with their sizes in characters."""
+        return [(path, len(text)) for path, text in self._prompts.items() if isinstance(text, str)]
+
+    def prompt(self, path: str) -> str | Refusal:
+        """Return the text of a prompt file: line ends become LF, a byte-order mark is dropped."""
+        name = normalise(path)
+        if isinstance(name, Refusal):
+            return name
+        if name not in self._prompts:
+            self._prompts[name] = self._read_prompt(name)
+        return self._prompts[name]
+
+    def _read_prompt(self, name: str) -> str | Refusal:
+        data = self._read(name, self._limits.prompt_bytes, "one prompt file")
+        if isinstance(data, Refusal):
+            return data
+        self._prompt_bytes += len(data)
+        if self._prompt_bytes > self._limits.all_prompt_bytes:
+            return over("all prompt files together", self._limits.all_prompt_bytes, self._prompt_bytes)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            return Refusal("prompt-not-utf8", f'"{name}" is not UTF-8: byte {error.start} cannot be read')
+        return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+    def module(self, path: str) -> tuple[str, bytes] | Refusal:
+        """Return the normalised path and the bytes of a module; charge() counts them."""
+        if path.startswith(STANDARD_LIBRARY):
+            return _standard_module(path)
+        name = normalise(path)
+        if isinstance(name, Refusal):
+            return name
+        if not name.endswith(".star"):
+            return Refusal("path-refused", f'load() takes files that end in .star, not "{path}"')
+        data = self._read(name, self._limits.source_bytes, "one source file")
+        return data if isinstance(data, Refusal) else (name, data)
+
+    def charge(self, size: int) -> Refusal | None:
+        """Count a source against the ceiling of all sources together."""
+        self._source_bytes += size
+        if self._source_bytes > self._limits.all_source_bytes:
+            return over("all sources together", self._limits.all_source_bytes, self._source_bytes)
+        return None
+
+    def _read(self, name: str, most: int, ceiling: str) -> bytes | Refusal:
+        """Read a regular file below the pack without following any link."""
+        *folders, last = name.split("/")
+        directory = os.dup(self._directory)
+        try:
+            for depth, part in enumerate((*folders, last)):
+                is_last = depth == len(folders)
+                opened = _open_below(directory, part, name, folder=not is_last)
+                if isinstance(opened, Refusal):
+                    return opened
+                os.close(directory)
+                directory = opened
+            return _read_regular(directory, name, most, ceiling)
+        finally:
+            os.close(directory)
+
+
+def _open_below(directory: int, part: str, name: str, *, folder: bool) -> int | Refusal:
+    """Open one component in a directory, or say why not."""
+    encoded = part.encode(errors="surrogatepass")
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_DIRECTORY if folder else 0)
+    try:
+        opened = os.open(encoded, flags, dir_fd=directory)
+    except OSError as error:
+        return _why_not(directory, part, name, error, folder=folder)
+    # A file system that ignores case opens what another would not find.
+    if encoded not in _names(directory):
+        os.close(opened)
+        return _wrong_case(directory, part, name) or Refusal("file-not-found", f'"{name}" does not exist in the pack')
+    return opened
+
+
+def _names(directory: int) -> list[bytes]:
+    """List a directory as bytes, whatever the locale."""
+    return [os.fsencode(entry) for entry in os.listdir(directory)]
+
+
+def _why_not(directory: int, part: str, name: str, error: OSError, *, folder: bool) -> Refusal:
+    """Explain a failed open of one component."""
+    encoded = part.encode(errors="surrogatepass")
+    try:
+        mode = os.stat(encoded, dir_fd=directory, follow_symlinks=False).st_mode
+    except OSError:
+        mode = 0
+    if stat.S_ISLNK(mode):
+        return Refusal("path-refused", f'"{part}" in "{name}" is a symbolic link; a path goes through none')
+    if folder and mode and not stat.S_ISDIR(mode):
+        return Refusal("path-refused", f'"{part}" in "{name}" is not a directory')
+    if mode and not folder and not stat.S_ISREG(mode):
+        return Refusal("path-refused", f'"{name}" is not a regular file')
+    if error.errno == errno.ENOENT:
+        wrong = _wrong_case(directory, part, name)
+        if wrong:
+            return wrong
+        try:
+            known = [entry.decode() for entry in _names(directory) if _is_text(entry)]
+        except OSError:
+            known = []
+        guess = nearest(part, known)
+        if guess is None:
+            return Refusal("file-not-found", f'"{name}" does not exist in the pack')
+        meant = _with_part(name, part, guess)
+        return Refusal("file-not-found", f'"{name}" does not exist in the pack; did you mean "{meant}"?', meant)
+    if error.errno == errno.ENAMETOOLONG:
+        return Refusal("path-refused", "the path is longer than the file system takes")
+    reason = os.strerror(error.errno or 0)
+    return Refusal("file-not-found", f'"{name}" cannot be read: {reason}')
+
+
+def _is_text(entry: bytes) -> bool:
+    try:
+        entry.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _wrong_case(directory: int, part: str, name: str) -> Refusal | None:
+    """Say that a file of that name exists in another case, if one does."""
+    try:
+        entries = _names(directory)
+    except OSError:
+        return None
+    for entry in sorted(entries):
+        if _is_text(entry) and entry.decode().casefold() == part.casefold() and entry.decode() != part:
+            meant = _with_part(name, part, entry.decode())
+            message = f'"{name}" differs in case from "{meant}", the file in the pack; did you mean "{meant}"?'
+            return Refusal("path-refused", message, meant)
+    return None
+
+
+def _with_part(name: str, part: str, other: str) -> str:
+    """Put another component in the place of one in a path."""
+    parts = name.split("/")
+    parts[parts.index(part)] = other
+    return "/".join(parts)
+
+
+def _read_regular(descriptor: int, name: str, most: int, ceiling: str) -> bytes | Refusal:
+    """Read a whole regular file through its descriptor, at most ``most`` bytes."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        return Refusal("path-refused", f'"{name}" is not a regular file')
+    if status.st_size > most:
+        return over(ceiling, most, status.st_size)
+    data = b"".join(_blocks(descriptor, most + 1))
+    return over(ceiling, most, len(data)) if len(data) > most else data
+
+
+def _blocks(descriptor: int, most: int) -> Iterator[bytes]:
+    """Yield what a descriptor gives, at most ``most`` bytes."""
+    while most > 0:
+        block = os.read(descriptor, min(most, _BLOCK))
+        if not block:
+            return
+        most -= len(block)
+        yield block
+
+
+def over(ceiling: str, most: int, measured: int) -> Refusal:
+    """Say that a number of bytes is above its ceiling."""
+    return Refusal("limit-exceeded", f"{ceiling} may have {most:,} bytes; this is {measured:,}")
+
+
+def read_source(path: str, limits: Limits) -> bytes | Refusal:
+    """Read the root file that a person named; raise Unreadable when that is not possible.
+
+    A file over the ceiling is a refusal; one that does not exist, is a directory, a device or a
+    pipe, or may not be read, is not an input at all.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise Unreadable(reason) from None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable("Is a directory" if stat.S_ISDIR(status.st_mode) else "Not a regular file")
+        return _read_regular(descriptor, path, limits.source_bytes, "one source file")
+    except OSError as error:
+        raise Unreadable(os.strerror(error.errno or 0)) from None
+    finally:
+        os.close(descriptor)
+
+
+def _standard_module(path: str) -> tuple[str, bytes] | Refusal:
+    """Return a module of the standard library, which is package data of this project."""
+    name = path.removeprefix(STANDARD_LIBRARY)
+    folder = os.path.join(os.path.dirname(__file__), "..", "..", "stdlib_star")
+    known = sorted(entry for entry in os.listdir(folder) if entry.endswith(".star"))
+    if name not in known:
+        guess = nearest(name, known)
+        tail = f'; did you mean "{STANDARD_LIBRARY}{guess}"?' if guess else ""
+        message = f'the standard library has no module "{name}"{tail}'
+        return Refusal("file-not-found", message, STANDARD_LIBRARY + guess if guess else None)
+    with open(os.path.join(folder, name), "rb") as file:
+        return path, file.read()

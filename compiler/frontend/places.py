@@ -1,0 +1,232 @@
+"""From a spot in a recorded call to its exact place in a text.
+
+The evaluator says where the n-th call stands; the tree of that file then gives the exact spans of
+its arguments. Only used when something is wrong.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from crucible.compiler.frontend import tree
+from crucible.compiler.frontend.binding import Spot
+from crucible.compiler.frontend.lower import InCall
+from crucible.compiler.frontend.names import bound_names
+from crucible.compiler.frontend.pack import STANDARD_LIBRARY
+from crucible.compiler.frontend.source_file import SourceFile
+from crucible.schemas.diagnostic import Related
+from crucible.schemas.span import Position, Span
+
+
+
+class Place(NamedTuple):
+    """A span in a file, the expression that stands there if it is one, and the calls that led to it."""
+
+    file: SourceFile
+    span: Span
+    node: tree.Node | None = None
+    callers: tuple[Related, ...] = ()
+
+
+class Places:
+    """Finds the places of recorded calls in the files of one compile."""
+
+    def __init__(self, files: Mapping[int, SourceFile], calls: list[Any], locate: Callable[[list[int]], list[Any]]) -> None:
+        self._files = files
+        self._calls = calls
+        self._locate = locate
+        self._found: dict[int, Any] = {}
+
+    def prepare(self, numbers: Iterable[int]) -> None:
+        """Ask for the places of many calls at once."""
+        wanted = sorted({n for n in numbers if n not in self._found and 0 <= n < len(self._calls)})
+        if wanted:
+            self._found.update(zip(wanted, self._locate(wanted), strict=False))
+
+    def find(self, place: InCall) -> Place | None:
+        """Return the place of a spot in a call, None when the evaluator could not say."""
+        self.prepare([place.call])
+        found = self._found.get(place.call)
+        if found is None:
+            return None
+        (number, line, column), frames = found
+        callers = self._callers(frames)
+        if self._files[number].path.startswith(STANDARD_LIBRARY):
+            return self._author_call(frames, callers)
+        file = self._files[number]
+        call = call_at(file, Position(line, column), self._calls[place.call][0])
+        if call is None:
+            return Place(file, Span.of(line, column, line, column + 1), None, callers)
+        span, node = spot_in(file, call, place.spot, self._calls[place.call])
+        return Place(file, span, node, callers)
+
+    def _author_call(self, frames: list[Any], callers: tuple[Related, ...]) -> Place | None:
+        """Return the author's call that led into the standard library."""
+        for depth in range(len(frames) - 1, -1, -1):
+            number, line, _ = frames[depth]
+            file = self._files[number]
+            if not file.path.startswith(STANDARD_LIBRARY):
+                name = frames[depth + 1][2] if depth + 1 < len(frames) else ""
+                return Place(file, frame_span(file, line, name), None, callers[:depth])
+        return None
+
+    def _callers(self, frames: list[Any]) -> tuple[Related, ...]:
+        """Return the calls around a call, the innermost first: frame i called the function of frame i + 1."""
+        related = []
+        for (number, line, _), (_, _, name) in zip(frames, frames[1:], strict=False):
+            file = self._files[number]
+            if not file.path.startswith(STANDARD_LIBRARY):
+                related.append(Related(f"in {name}(), called here", file.shown, frame_span(file, line, name)))
+        return tuple(reversed(related))
+
+    def callers(self, frames: list[Any]) -> tuple[Related, ...]:
+        """Return the calls around the place of an error."""
+        return self._callers(frames)
+
+
+def frame_span(file: SourceFile, line: int, name: str) -> Span:
+    """Return the place of a call of a function on a line; the line's text when that is unclear."""
+    for node in tree.walk(file.source):
+        if isinstance(node, tree.Call) and node.span.begin.line == line and _callee(node) == name:
+            return node.function.span
+    lines = file.text.split("\n")
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    begin = len(text) - len(text.lstrip()) + 1
+    return Span.of(line, begin, line, max(len(text.rstrip()) + 1, begin + 1))
+
+
+def _callee(call: tree.Call) -> str | None:
+    function = call.function
+    return function.id if isinstance(function, tree.Name) else None
+
+
+def call_at(file: SourceFile, begin: Position, constructor: str) -> tree.Call | None:
+    """Return the call that begins at a position: that of the constructor, if several do."""
+    calls = [node for node in tree.walk(file.source) if isinstance(node, tree.Call) and node.span.begin == begin]
+    for call in calls:
+        if _callee(call) == constructor:
+            return call
+    return calls[0] if calls else None
+
+
+def node_at(file: SourceFile, begin: Position, width: int) -> Span:
+    """Return the span of the expression that begins at a position.
+
+    ``width`` is how many columns the evaluator underlined, 0 when it does not say.
+    """
+    spans = [node.span for node in tree.walk(file.source) if node.span.begin == begin and node.span.end > begin]
+    fitting = [span for span in spans if span.end.line == begin.line and span.end.column - begin.column == width]
+    if fitting:
+        return fitting[0]
+    if width and not any(span.end.line > begin.line for span in spans):
+        wide = [span for span in spans if span.end.column - begin.column <= width]
+        spans = wide or spans
+    return max(spans, key=lambda span: span.end) if spans else Span.of(*begin, begin.line, begin.column + max(width, 1))
+
+
+def spot_in(file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = None) -> tuple[Span, tree.Node | None]:
+    """Return the span of a spot in a call, and the expression there if it is a value.
+
+    ``record`` has the values that were given, so that an element of a sum of lists can be found.
+    """
+    if not spot.argument:
+        return call.function.span, None
+    argument = _argument(call, spot)
+    if argument is None:
+        stars = [a for a in call.arguments if a.star]
+        return (stars[-1].span, None) if stars else (call.function.span, None)
+    if spot.part != "value" and argument.name is not None:
+        return argument.name.span, None
+    node = argument.value
+    value = _recorded(record, spot)
+    for index in spot.path:
+        node = _follow(file, node)
+        inner = _element(file, node, index, len(value) if isinstance(value, list) else None)
+        if inner is None:
+            break
+        node = inner
+        value = value[index] if isinstance(value, list) and index < len(value) else None
+    return node.span, node
+
+
+def _argument(call: tree.Call, spot: Spot) -> tree.Argument | None:
+    """Return the argument that a spot names."""
+    plain = [a for a in call.arguments if not a.star]
+    if spot.argument.startswith("#"):
+        found = [a for a in plain if a.name is None]
+        index = int(spot.argument[1:])
+    else:
+        found = [a for a in plain if a.name is not None and a.name.id == spot.argument]
+        index = 1 if spot.part == "again" and len(found) > 1 else 0
+    return found[index] if index < len(found) else None
+
+
+def _recorded(record: Any, spot: Spot) -> Any:
+    """Return the recorded value of a spot's argument."""
+    if record is None:
+        return None
+    if spot.argument.startswith("#"):
+        index = int(spot.argument[1:])
+        return record[1][index] if index < len(record[1]) else None
+    return next((value for name, value in record[2] if name == spot.argument), None)
+
+
+def _follow(file: SourceFile | None, node: tree.Node) -> tree.Node:
+    """Return the list that a name stands for, when the file binds it once, at the top, to a display."""
+    if file is None or not isinstance(node, tree.Name):
+        return node
+    found: list[tree.Assign] = []
+    for statement in tree.walk(file.source):
+        if isinstance(statement, tree.Assign) and isinstance(statement.target, tree.Name) and statement.target.id == node.id:
+            found.append(statement)
+        elif isinstance(statement, (tree.For, tree.Def, tree.Parameter, tree.Clause)) and node.id in _also_binds(statement):
+            return node
+    if len(found) == 1 and found[0] in file.source.statements and found[0].op == "=":
+        return found[0].value
+    return node
+
+
+def _also_binds(node: tree.Node) -> set[str]:
+    match node:
+        case tree.Parameter(name=name) | tree.Def(name=name):
+            return {name.id}
+        case tree.For(target=target) | tree.Clause(target=target) if target is not None:
+            return set(bound_names([tree.Assign(target.span, target, "=", target)]))
+        case _:
+            return set()
+
+
+def _element(file: SourceFile | None, node: tree.Node, index: int, total: int | None) -> tree.Node | None:
+    """Return the expression of an element: of a display, or of a sum of lists where sizes are clear."""
+    while True:
+        node = _follow(file, node)
+        if isinstance(node, tree.ListExpr):
+            return node.elements[index] if index < len(node.elements) else None
+        if not isinstance(node, tree.Binary) or node.op != "+":
+            return None
+        left, right = _size(file, node.left), _size(file, node.right)
+        if left is None and right is not None and total is not None:
+            left = total - right
+        if left is None:
+            return None
+        if index < left:
+            node, total = node.left, left
+        else:
+            node, index, total = node.right, index - left, None if total is None else total - left
+
+
+def _size(file: SourceFile | None, node: tree.Node) -> int | None:
+    """Return how many elements an expression has, None when reading cannot tell."""
+    node = _follow(file, node)
+    return len(node.elements) if isinstance(node, tree.ListExpr) else None
+
+
+def inner_span(file: SourceFile, node: tree.Literal) -> Span | None:
+    """Return the span between the quotes of a string that stands on one line without escapes."""
+    text = file.cut(node.span)
+    body = text.removeprefix("r")
+    quote = body[:3] if body[:3] in ('"""', "'''") else body[:1]
+    head = len(text) - len(body) + len(quote)
+    if node.value != text[head : len(text) - len(quote)] or "\n" in text:
+        return None
+    (line, begin), (_, end) = node.span
+    return Span.of(line, begin + head, line, end - len(quote))

@@ -1,0 +1,250 @@
+"""The parent's side of an evaluation: starts the child, feeds it, bounds it, buries it.
+
+A crash, a hang or an overrun of the child becomes a Death with the code and the text of a
+diagnostic; nothing that the child sends is trusted. The pack's files are served to it by a function.
+"""
+
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from crucible.compiler.frontend.limits import Limits
+
+_GRACE: Final = 0.5
+_TERM, _KILL, _ALARM, _CPU = 15, 9, 14, 24  # as Linux and macOS number them; importing signal costs a millisecond
+_LARGEST_MESSAGE: Final = 64 << 20
+_MOST_STDERR: Final = 4096
+_PROGRAM: Final = "import sys;sys.path[:]=sys.argv.pop().split(chr(10));from crucible.compiler.frontend.evaluate import main;main()"
+Reply = dict[str, Any]
+
+
+class Death(Exception):
+    """The child is gone or was ended: a code and a message, and whether its memory was the reason."""
+
+    def __init__(self, code: str, message: str, *, heap: bool = False) -> None:
+        """Keep what a diagnostic says of it."""
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.heap = heap
+
+
+class Sandbox:
+    """One child process for one evaluation, with its channel and its clock.
+
+    ``serve`` answers what the child asks for (modules, prompts) with a message. Use it as a context
+    manager: leaving it ends and reaps the child, whatever has happened.
+    """
+
+    def __init__(self, limits: Limits, serve: Callable[[Reply], Reply | None]) -> None:
+        """Start the child in a session of its own with an empty environment and three pipes."""
+        self._limits = limits
+        self._serve = serve
+        self._deadline = time.monotonic() + limits.seconds + _GRACE
+        self._stderr = b""
+        self._buffer = bytearray()
+        child_in, self._to = os.pipe()
+        self._from, child_out = os.pipe()
+        self._errors, child_err = os.pipe()
+        try:
+            self._pid = _spawn(_config(limits), child_in, child_out, child_err)
+        except BaseException:
+            for descriptor in (self._to, self._from, self._errors):
+                os.close(descriptor)
+            raise
+        finally:
+            for descriptor in (child_in, child_out, child_err):
+                os.close(descriptor)
+        self._status: int | None = None
+        os.set_blocking(self._to, False)
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End and reap the child and close the channel; may be called twice."""
+        if self._to < 0:
+            return
+        for descriptor in (self._to, self._from, self._errors):
+            os.close(descriptor)
+        self._to = -1
+        if self._status is None:
+            self._end()
+
+    def ask(self, request: Reply) -> Reply:
+        """Send a request and return the answer, serving what the child asks for meanwhile.
+
+        Raises Death when the child dies, writes to stderr, sends what is no message, or is too slow.
+        """
+        self.begin(request)
+        return self.finish()
+
+    def begin(self, request: Reply) -> None:
+        """Send a request without waiting for the answer."""
+        data = json.dumps(request, separators=(",", ":")).encode()
+        self._write(len(data).to_bytes(4, "big") + data)
+
+    def finish(self) -> Reply:
+        """Wait for the answer to the request that was begun."""
+        while True:
+            message = self._message()
+            if "ask" not in message and "at" not in message:
+                return message
+            try:
+                reply = self._serve(message)
+            except (KeyError, TypeError, ValueError):
+                raise self._crashed("it asked for what nobody asks for") from None
+            if reply is not None:
+                self.begin(reply)
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._to, view) :]
+            except BlockingIOError:
+                self._wait(writing=True)
+            except BrokenPipeError:
+                raise self._dead() from None
+
+    def _message(self) -> Reply:
+        """Read one message."""
+        size = int.from_bytes(self._take(4), "big")
+        if size > _LARGEST_MESSAGE:
+            raise Death("limit-exceeded", f"what the source evaluates to may have {_LARGEST_MESSAGE:,} bytes; this is {size:,}")
+        try:
+            message = json.loads(self._take(size))
+        except (ValueError, RecursionError):
+            raise self._crashed("it sent what is no message") from None
+        if not isinstance(message, dict):
+            raise self._crashed("it sent what is no message")
+        return message
+
+    def _take(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            self._wait(writing=False)
+            block = os.read(self._from, 1 << 18)
+            if not block:
+                raise self._dead()
+            self._buffer += block
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    def _wait(self, *, writing: bool) -> None:
+        """Wait until the channel is ready; any byte on stderr and the clock end the child."""
+        poll = select.poll()
+        poll.register(self._errors, select.POLLIN)
+        poll.register(self._to if writing else self._from, select.POLLOUT if writing else select.POLLIN)
+        while True:
+            left = self._deadline - time.monotonic()
+            ready = poll.poll(max(left, 0) * 1000) if left > 0 else []
+            if not ready:
+                self._end()
+                raise self._too_slow()
+            for descriptor, event in ready:
+                if descriptor != self._errors:
+                    return
+                if event & select.POLLIN:
+                    self._stderr += os.read(self._errors, _MOST_STDERR)
+                    raise self._dead()
+                poll.unregister(self._errors)
+
+    def _dead(self) -> Death:
+        """End the child if need be and say what it died of."""
+        while len(self._stderr) < _MOST_STDERR:
+            poll = select.poll()
+            poll.register(self._errors, select.POLLIN)
+            if not poll.poll(50):
+                break
+            block = os.read(self._errors, _MOST_STDERR)
+            if not block:
+                break
+            self._stderr += block
+        self._end()
+        status = self._status or 0
+        said = self._stderr.decode(errors="replace")
+        words = said.lower()
+        if (os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3) or any(w in words for w in ("memory", "capacity", "alloc")):
+            most = self._limits.heap_bytes
+            return Death("limit-exceeded", f"the Starlark heap may have {most >> 20} MiB; the evaluation asked for more", heap=True)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (_CPU, _ALARM):
+            return self._too_slow()
+        first = said.strip().split("\n", 1)[0][:200]
+        return self._crashed(first or _how(status))
+
+    def _too_slow(self) -> Death:
+        seconds = self._limits.seconds
+        return Death("limit-exceeded", f"one evaluation may take {seconds:g} s; this one was still running then")
+
+    def _crashed(self, how: str) -> Death:
+        self._end()
+        return Death("evaluator-crashed", f"the evaluation process died: {how}")
+
+    def _end(self) -> None:
+        """End the child, TERM then KILL, and reap it."""
+        if self._status is not None:
+            return
+        for sign, patience in ((_TERM, 0.2), (_KILL, None)):
+            try:
+                os.kill(self._pid, sign)
+            except ProcessLookupError:
+                pass
+            if patience is None:
+                self._status = os.waitpid(self._pid, 0)[1]
+                return
+            until = time.monotonic() + patience
+            while time.monotonic() < until:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+                if pid:
+                    self._status = status
+                    return
+                time.sleep(0.001)
+
+
+def _how(status: int) -> str:
+    """Say how a process ended."""
+    if os.WIFSIGNALED(status):
+        import signal
+
+        number = os.WTERMSIG(status)
+        return f"signal {number} ({signal.Signals(number).name})"
+    return f"exit status {os.WEXITSTATUS(status)}"
+
+
+def _config(limits: Limits) -> str:
+    """Return the ceilings that the child sets on itself before it reads anything."""
+    return json.dumps({"seconds": limits.seconds, "heap_bytes": limits.heap_bytes})
+
+
+def evaluation_config(limits: Limits) -> dict[str, int]:
+    """Return the ceilings of one evaluation, as a request carries them."""
+    return {
+        "ticks": limits.ticks,
+        "call_depth": limits.call_depth,
+        "constructed": limits.constructed,
+        "value_depth": limits.value_depth,
+    }
+
+
+def _spawn(config: str, stdin: int, stdout: int, stderr: int) -> int:
+    """Start a fresh interpreter on evaluate.py with nothing but its three descriptors."""
+    arguments = [sys.executable, "-I", "-S", "-c", _PROGRAM, config, "\n".join(sys.path)]
+    return os.posix_spawn(
+        sys.executable,
+        arguments,
+        {"RUST_BACKTRACE": "0"},
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, stdin, 0),
+            (os.POSIX_SPAWN_DUP2, stdout, 1),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+        ],
+        setsid=True,
+    )

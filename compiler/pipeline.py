@@ -1,0 +1,395 @@
+"""The way of a source: scan, evaluate, lower, check; or, when something is wrong, parse and explain.
+
+Bytes in, a workflow and diagnostics out. This file alone knows the order of the stages. A stage is
+imported where it is reached: a source without a mistake never pays for the parser, and networkx is
+imported while the evaluation runs in its own process.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, NamedTuple
+
+from crucible.compiler.frontend.limits import LIMITS, Limits
+from crucible.compiler.frontend.pack import Pack, Refusal, Unreadable, over, read_source
+from crucible.compiler.frontend.sandbox import Death, Sandbox, evaluation_config
+from crucible.schemas.diagnostic import Diagnostic, Finding, Severity, arrange, has_errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from crucible.compiler.attempt import Attempt
+    from crucible.compiler.frontend.params import Declarations
+    from crucible.compiler.frontend.source_file import SourceFile
+    from crucible.schemas.ir import Workflow
+
+__all__ = ["Compiled", "Options", "Unreadable", "compile_file", "compile_source", "declared_params"]
+
+_ROOT: Final = "workflow.star"
+
+
+class Options(NamedTuple):
+    """What a compile is told.
+
+    ``params`` are the names and texts of a launch, None where there is no launch (language.md §6).
+    ``judge_direction`` reads [judge].direction of the manifest when a rule needs it. ``admit`` names
+    the orchestrator that is asked to admit the workflow, ``persist`` tells whether it can continue a
+    conversation (ir.md §4).
+    """
+
+    limits: Limits = LIMITS
+    params: tuple[tuple[str, str], ...] | None = None
+    judge_direction: Callable[[], str | None] = lambda: None
+    admit: str | None = None
+    persist: bool = True
+
+
+class Compiled(NamedTuple):
+    """What became of a source.
+
+    ``workflow`` is None when there is an error, or nothing to evaluate with. ``declares_params``
+    tells a playbook that is a function of its launch. ``prompts`` are the embedded files with their
+    sizes in characters, ``printed`` the lines of print(), ``texts`` the sources by the name that
+    diagnostics give them.
+    """
+
+    workflow: "Workflow | None"
+    diagnostics: list[Diagnostic]
+    declares_params: bool = False
+    prompts: tuple[tuple[str, int], ...] = ()
+    printed: tuple[str, ...] = ()
+    texts: dict[str, str] = {}  # noqa: RUF012 - never changed
+
+
+def compile_file(path: str, options: Options = Options()) -> Compiled:  # noqa: B008 - frozen
+    """Compile the source in a file; its directory is the pack.
+
+    Raises Unreadable when the file cannot be read at all.
+    """
+    data = read_source(path, options.limits if path.endswith(".star") else options.limits._replace(source_bytes=options.limits.json_bytes))
+    return compile_source(data, path, options)
+
+
+def compile_source(data: bytes | Refusal, path: str, options: Options = Options()) -> Compiled:  # noqa: B008 - frozen
+    """Compile the bytes of a source that stands, or would stand, at ``path``.
+
+    Raises Unreadable when the pack's directory does not exist.
+    """
+    if isinstance(data, Refusal):
+        return Compiled(None, [Diagnostic(data.code, data.message, path)])
+    if path.endswith((".toml", ".json")):
+        return _read_by_hand(data, path, options)
+    try:
+        pack = Pack(os.path.dirname(path), options.limits)
+    except OSError as error:
+        raise Unreadable(os.strerror(error.errno or 0)) from None
+    with pack:
+        return _Compilation(data, path, pack, options).run()
+
+
+def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
+    """Read and judge the ``[workflow]`` of a manifest, or a canonical JSON: IR that nobody compiled."""
+    from crucible.compiler import manifest
+    from crucible.compiler.analysis import rules
+
+    text, diagnostics = manifest.decode(data, path)
+    if text is None:
+        return Compiled(None, diagnostics)
+    kind: Literal["toml", "json"] = "toml" if path.endswith(".toml") else "json"
+    content, diagnostics, places = manifest.read_workflow(text, path, kind)
+    texts = {path: text}
+    if isinstance(content, manifest.Reference):
+        return compile_file(os.path.join(os.path.dirname(path), content.file), options)
+    if content is None or places is None:
+        if not diagnostics:
+            diagnostics = [Diagnostic("missing-key", "the manifest has no [workflow]; compile one with --manifest", path)]
+        return Compiled(None, diagnostics, texts=texts)
+    findings = rules.judge(content, rules.facts_by_hand(content, options.judge_direction()))
+    if not findings and not diagnostics and options.admit:
+        findings = _admission(content, options)
+    diagnostics = arrange([*diagnostics, *manifest.to_diagnostics(findings, places, path)])
+    return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts)
+
+
+def _admission(workflow: "Workflow", options: Options) -> list[Finding]:
+    """Ask the orchestrator, if one is named, to admit a workflow that is well formed."""
+    if options.admit is None:
+        return []
+    from crucible.compiler.analysis.admission import admit
+
+    return admit(workflow, options.admit, persist=options.persist)
+
+
+def declared_params(
+    path: str, data: bytes | None = None, limits: Limits = LIMITS
+) -> tuple["Declarations | None", list[Diagnostic], dict[str, str]]:
+    """Read the parameters that a source declares, without evaluating it; also return its text by name.
+
+    Raises Unreadable when the file cannot be read at all.
+    """
+    read = read_source(path, limits) if data is None else data
+    if isinstance(read, Refusal):
+        return None, [Diagnostic(read.code, read.message, path)], {}
+    try:
+        pack = Pack(os.path.dirname(path), limits)
+    except OSError as error:
+        raise Unreadable(os.strerror(error.errno or 0)) from None
+    with pack:
+        return _Compilation(read, path, pack, Options(limits)).read_params()
+
+
+class _Compilation:
+    """One compile: the files it read, and what is wrong so far."""
+
+    def __init__(self, data: bytes, path: str, pack: Pack, options: Options) -> None:
+        self._data = data
+        self._path = path
+        self._pack = pack
+        self._options = options
+        self._limits = options.limits
+        self._files: dict[int, SourceFile] = {}
+        self._numbers: dict[str, int] = {}
+        self._texts: dict[str, str] = {}
+        self._diagnostics: list[Diagnostic] = []
+        self._attempt: Attempt
+        self._declarations: Declarations | None = None
+
+    def run(self) -> Compiled:
+        """Take the source through the stages."""
+        with Sandbox(self._limits, self._serve) as sandbox:
+            if not self._scan():
+                return self._result(None)
+            lane = self._attempt.lane
+            if self._attempt.lane_fault or not self._attempt.lane_known:
+                return self._explain(sandbox)
+            params = self._bind_params(sandbox) if lane == "playbook" else {}
+            if params is None:
+                return self._explain(sandbox)
+            return self._evaluate(sandbox, params)
+
+    def read_params(self) -> tuple["Declarations | None", list[Diagnostic], dict[str, str]]:
+        """Read the declarations alone."""
+        with Sandbox(self._limits, self._serve) as sandbox:
+            if self._scan() and self._attempt.lane == "playbook":
+                self._bind_params(sandbox)
+            elif not self._diagnostics and self._attempt.lane_fault:
+                self._explain(sandbox)
+        errors = [d for d in arrange(self._diagnostics) if d.severity is Severity.ERROR]
+        return self._declarations, errors, self._texts
+
+    def _scan(self) -> bool:
+        """Read the bytes as far as needed before any parser sees them; false when that fails."""
+        from crucible.compiler.attempt import Attempt
+        from crucible.compiler.frontend import scan
+
+        text = self._admit(0, os.path.basename(self._path) or _ROOT, self._path, self._data, None)
+        if text is None:
+            return False
+        self._attempt = Attempt(self._files, scan.find_lane(text), self._pack.prompt)
+        return True
+
+    def _admit(self, number: int, path: str, shown: str, data: bytes, loaded_by: tuple[int, int] | None) -> str | None:
+        """Scan one source and keep it as a file of this compile; None when it is refused."""
+        from crucible.compiler.frontend import scan
+        from crucible.compiler.frontend.source_file import SourceFile
+
+        text, fault = scan.decode(data, self._limits)
+        if fault is None:
+            fault = scan.guard(text, self._limits)
+        file = SourceFile(number, path, shown, text, loaded_by)
+        self._files[number] = file
+        self._texts[shown] = text
+        charged = self._pack.charge(len(data))
+        if fault is None and charged is not None:
+            fault = scan.Fault(charged.code, charged.message, None)
+        if fault is None and number:
+            fault = scan.find_lane(text, module=True).fault
+            if fault is not None:
+                self._attempt.lane_faults.append((file, fault))
+                return text
+        if fault is not None:
+            from crucible.compiler.explain import loaded_from, of_fault
+
+            self._diagnostics.append(of_fault(file, fault, loaded_from(self._files, file)))
+            return None
+        return text
+
+    # Serving the evaluation
+
+    def _serve(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """Answer what the evaluation asks for."""
+        if message.get("ask") == "prompt":
+            text = self._pack.prompt(str(message["path"]))
+            if isinstance(text, Refusal):
+                self._attempt.refused_prompts.append((int(message["call"]), text))
+                return {}
+            return {"text": text}
+        if message.get("ask") == "module":
+            return self._serve_module(str(message["path"]), int(message["file"]), int(message["load"]))
+        message_kind = f"unexpected message {sorted(message)}"
+        raise ValueError(message_kind)
+
+    def _serve_module(self, path: str, file: int, load: int) -> dict[str, Any]:
+        """Give the child a module's number, with its text at the first time."""
+        served = self._pack.module(path)
+        if isinstance(served, Refusal):
+            self._attempt.refused_loads.append((file, load, served))
+            return {}
+        name, data = served
+        if name in self._numbers:
+            return {"file": self._numbers[name]}
+        number = len(self._numbers) + 1
+        if number > self._limits.modules:
+            message = f"loaded modules may be {self._limits.modules}; this is one more"
+            self._attempt.refused_loads.append((file, load, Refusal("limit-exceeded", message)))
+            return {}
+        shown = name if name.startswith("@") else os.path.join(os.path.dirname(self._path), name)
+        text = self._admit(number, name, shown, data, (file, load))
+        if text is None:
+            self._attempt.broken_module = True
+            return {}
+        self._numbers[name] = number
+        return {"file": number, "text": text}
+
+    # Parameters
+
+    def _bind_params(self, sandbox: Sandbox) -> dict[str, Any] | None:
+        """Read the declarations and bind their values; None when evaluating makes no sense."""
+        from crucible.compiler.explain import of_param
+        from crucible.compiler.frontend import external, params, scan
+
+        file = self._files[0]
+        self._declarations, problems = params.read_block(scan.tokens(file.text), "playbook")
+        bound = params.bind(self._declarations, self._options.params)
+        problems = [*problems, *bound.problems]
+        checks = [*(self._declarations.checks if self._declarations else ()), *bound.checks]
+        if checks:
+            try:
+                answer = sandbox.ask({"patterns": [[check.pattern, check.text] for check in checks]})
+            except Death as death:
+                self._diagnostics.append(Diagnostic(death.code, death.message, file.shown))
+                return None
+            problems += params.refused_patterns(checks, answer["patterns"])
+        self._diagnostics.extend(of_param(file, problem) for problem in problems)
+        if problems:
+            return None
+        if self._declarations is None:
+            return {}
+        names = self._declarations.names
+        self._attempt.params = bound.values
+        self._attempt.declared = names
+        self._attempt.external = (external.has_mark, lambda text: external.render_prompt(text, names, bound.supplied))
+        return params.marked(self._declarations, bound.values)
+
+    # Evaluating
+
+    def _evaluate(self, sandbox: Sandbox, params: dict[str, Any]) -> Compiled:
+        """Evaluate, lower and check; explain what is wrong, if anything is."""
+        from crucible.compiler.frontend.vocabulary import constructors_of
+
+        attempt = self._attempt
+        attempt.request = {
+            "config": evaluation_config(self._limits),
+            "text": self._files[0].text,
+            "makes": {name: row.makes for name, row in constructors_of(attempt.lane).items()},
+            "params": params,
+        }
+        try:
+            sandbox.begin(attempt.request)
+            from crucible.compiler.analysis import rules
+            from crucible.compiler.frontend.lower import ExternalText, Recorded, lower
+            from crucible.compiler.frontend.lower import Options as LowerOptions
+
+            attempt.answer = sandbox.finish()
+            check_answer(attempt.answer)
+        except Death as death:
+            attempt.death = death
+            return self._explain(sandbox)
+        answer = attempt.answer
+        attempt.calls = answer["calls"]
+        recorded = Recorded(answer["calls"], answer.get("last"), ended_early=answer["error"] is not None)
+        external = ExternalText(*attempt.external) if attempt.external else None
+        options = LowerOptions(attempt.lane_literal, self._limits, attempt.params, external, attempt.declared)
+        lowered = attempt.lowered = lower(recorded, options)
+        if lowered.workflow is not None:
+            origins = lowered.places
+            facts = rules.Facts(
+                judge_direction=self._options.judge_direction() if _may_conflict(lowered.workflow) else None,
+                by_hand=False,
+                engine_origin=frozenset(origins.made),
+                splice=origins.splice,
+            )
+            attempt.findings = rules.judge(lowered.workflow, facts)
+            if not attempt.findings and not lowered.findings:
+                attempt.findings = _admission(lowered.workflow, self._options)
+        if attempt.is_clean and not self._diagnostics:
+            return self._result(sandbox)
+        return self._explain(sandbox)
+
+    def _explain(self, sandbox: Sandbox) -> Compiled:
+        """Read the trees and say everything that is wrong, each at its place."""
+        from crucible.compiler.explain import explain
+
+        self._diagnostics.extend(explain(self._attempt, self._limits, sandbox))
+        return self._result(sandbox)
+
+    def _result(self, sandbox: Sandbox | None) -> Compiled:
+        """Gather what became of the source; without a sandbox nothing was evaluated."""
+        diagnostics = arrange(self._diagnostics)
+        workflow = None
+        printed: Iterable[str] = ()
+        if sandbox is not None:
+            if not has_errors(diagnostics) and self._attempt.lowered is not None:
+                workflow = self._attempt.lowered.workflow
+            if any(call[0] == "print" for call in self._attempt.calls):
+                from crucible.compiler.explain import printed_lines
+
+                printed = printed_lines(self._attempt, self._limits, sandbox)
+        if workflow is not None:
+            from crucible.schemas.canonical import dumps
+
+            size = len(dumps(workflow).encode())
+            if size > self._limits.json_bytes:
+                refusal = over("the canonical JSON", self._limits.json_bytes, size)
+                diagnostics.append(Diagnostic(refusal.code, refusal.message, self._path))
+                workflow = None
+        return Compiled(
+            workflow,
+            diagnostics,
+            declares_params=self._declarations is not None,
+            prompts=tuple(self._pack.opened),
+            printed=tuple(printed),
+            texts=self._texts,
+        )
+
+
+def check_answer(answer: dict[str, Any]) -> None:
+    """Raise Death for an answer without the shape of one: the process that gave it is not trusted."""
+    try:
+        count = len(answer["calls"])
+        last = answer.get("last")
+        fits = last is None or (isinstance(last, int) and 0 <= last < count)
+        for name, positional, named in answer["calls"]:
+            fits = fits and isinstance(name, str) and isinstance(positional, list)
+            fits = fits and all(isinstance(key, str) for key, _ in named)
+            fits = fits and _handles_fit([positional, [value for _, value in named]], count)
+        fits = fits and (answer["error"] is None or isinstance(answer["error"]["kind"], str))
+    except (KeyError, TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise Death("evaluator-crashed", "the evaluation process sent what is no answer")
+
+
+def _handles_fit(value: Any, count: int) -> bool:
+    """Tell whether every handle in recorded values is that of a recorded call."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending.extend(item)
+        elif isinstance(item, dict) and "call" in item and not (isinstance(item["call"], int) and 0 <= item["call"] < count):
+            return False
+    return True
+
+
+def _may_conflict(workflow: "Workflow") -> bool:
+    """Tell whether some score source has a direction that the manifest's could contradict."""
+    return any(getattr(task, "direction", None) for task in workflow.task)

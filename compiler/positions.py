@@ -1,0 +1,95 @@
+"""Where the keys and values of a data file stand: a tree beside the data, filled by toml_text and json_text.
+
+A path is a tuple of keys and list indexes, the same that lead to the value in the parsed data.
+Nodes hold offsets; they become spans only when someone asks, for most places are never asked for.
+"""
+
+import re
+from bisect import bisect_right
+
+from crucible.schemas.span import Position, Span
+
+BYTE_ORDER_MARK = "\ufeff"
+
+Path = tuple[str | int, ...]
+_Range = tuple[int, int]
+
+
+class Node:
+    """One key or element: the offsets of its key, its value and its table header, and what is inside.
+
+    ``is_list`` tells an array of tables that headers built; an array in brackets has a value.
+    """
+
+    __slots__ = ("children", "header", "is_list", "key", "value")
+
+    def __init__(self) -> None:
+        self.key: _Range | None = None
+        self.value: _Range | None = None
+        self.header: _Range | None = None
+        self.is_list = False
+        self.children: dict[str | int, Node] = {}
+
+    @property
+    def is_defined(self) -> bool:
+        """Tell whether the text has given this node a value or a table."""
+        return self.value is not None or self.header is not None or bool(self.children)
+
+
+class Positions:
+    """The places of one text, by path; 1-based, in code points, a byte-order mark not counted."""
+
+    def __init__(self, text: str, root: Node) -> None:
+        self._root = root
+        self._text = text
+        first = 1 if text.startswith(BYTE_ORDER_MARK) else 0
+        self._line_starts = [first, *(found.end() for found in re.finditer("\n", text))]
+
+    def key(self, path: Path) -> Span | None:
+        """Return the span of the key where the path's last step is written first."""
+        node = self._node(path)
+        return self._span_or_none(node.key if node else None)
+
+    def value(self, path: Path) -> Span | None:
+        """Return the span of a value, None for a table that headers or dotted keys build."""
+        node = self._node(path)
+        return self._span_or_none(node.value if node else None)
+
+    def header(self, path: Path) -> Span | None:
+        """Return the span of the TOML header that defines the table, brackets included."""
+        node = self._node(path)
+        return self._span_or_none(node.header if node else None)
+
+    def table(self, path: Path) -> Span | None:
+        """Return the header of a table, the opening bracket of an inline one, else the value or the key."""
+        node = self._node(path)
+        if node is None:
+            return None
+        if node.header is None and node.value and self._text[node.value[0]] in "{[":
+            return self.span(node.value[0], node.value[0] + 1)
+        return self._span_or_none(node.header or node.value or node.key)
+
+    def span(self, begin: int, end: int) -> Span:
+        """Turn two offsets of the text into a span."""
+        return Span(self.position(begin), self.position(end))
+
+    def position(self, offset: int) -> Position:
+        """Turn an offset of the text into a position."""
+        line = max(bisect_right(self._line_starts, offset), 1)
+        return Position(line, max(offset - self._line_starts[line - 1], 0) + 1)
+
+    def offset(self, line: int, column: int) -> int:
+        """Turn a 1-based line and column into an offset of the text, clamped to it."""
+        line = min(max(line, 1), len(self._line_starts))
+        return min(self._line_starts[line - 1] + max(column, 1) - 1, len(self._text))
+
+    def _node(self, path: Path) -> Node | None:
+        node: Node | None = self._root
+        for step in path:
+            if node is None:
+                return None
+            node = node.children.get(step)
+        return node
+
+    def _span_or_none(self, offsets: _Range | None) -> Span | None:
+        return self.span(*offsets) if offsets else None

@@ -16,7 +16,7 @@ SOURCES := pyproject.toml README.md LICENSE $(shell find $(FOLDERS) -name __pyca
 # The checkout must not answer to an import instead of the installed package.
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: demo test check lint types layers torture golden coverage clean
+.PHONY: demo test check lint types layers torture golden coverage bench clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -52,6 +52,9 @@ golden: $(VENV)/installed-dev
 
 coverage: $(VENV)/installed-dev
 	$(PYTEST) -n $(WORKERS) --cov --cov-report term-missing
+
+bench: $(VENV)/installed
+	$(PY) benchmarks/run.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -7,6 +7,10 @@ from crucible.cli.output import Usage, failed, named_input, product, relative, r
 from crucible.compiler.pipeline import Compiled, Options, Unreadable, compile_file, compile_source
 from crucible.schemas.diagnostic import Diagnostic, has_errors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from crucible.schemas.ir import Workflow
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile, then write what was asked for; nothing is written when anything is wrong."""
@@ -86,7 +90,7 @@ def _materialise(arguments: argparse.Namespace, compiled: Compiled, path: str, d
 
     name = arguments.manifest
     text, diagnostics = manifest.decode(data, name)
-    content: manifest.Reference | object | None = compiled.workflow
+    content: Workflow | manifest.Reference | None = compiled.workflow
     if compiled.declares_params and not diagnostics:
         content, diagnostics = manifest.refer(path, name)
     if text is None or diagnostics or content is None:

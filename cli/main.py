@@ -9,7 +9,7 @@ import argparse
 import gc
 import os
 import sys
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 VERSION: Final = "0.1.0"
 FAULT: Final = 3
@@ -30,12 +30,14 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
-    top = _parser(prog="crucible", description="Compile, check and show workflows.", epilog=_TOP)
+    top = _Parser(prog="crucible", description="Compile, check and show workflows.", epilog=_TOP)
     top.add_argument("--version", action="version", version=f"crucible {VERSION}")
     top.add_argument("--debug", action="store_true", help="show a traceback when the command itself fails")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_parser)
-    plan = commands.add_parser("plan", help="work on one workflow", description="Work on one workflow.", epilog=_COMPILE)
-    plans = plan.add_subparsers(dest="plan", metavar="COMMAND", required=True, parser_class=_parser)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    plan = commands.add_parser(
+        "plan", help="work on one workflow", description="Work on one workflow.", epilog=_COMPILE
+    )
+    plans = plan.add_subparsers(dest="plan", metavar="COMMAND", required=True)
     _add_compile(plans)
     params = plans.add_parser(
         "params",
@@ -70,21 +72,24 @@ def parser() -> argparse.ArgumentParser:
 class _Parser(argparse.ArgumentParser):
     """A parser that keeps the lines of its examples and takes no shortened option."""
 
-
-def _parser(**options: object) -> argparse.ArgumentParser:
-    return _Parser(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)  # type: ignore[arg-type]
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
 
 def _add_source(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--file", required=True, metavar="F", help="the workflow; - reads a source from standard input")
+    command.add_argument(
+        "--file", required=True, metavar="F", help="the workflow; - reads a source from standard input"
+    )
     command.add_argument("--stdin-filename", metavar="P", help="where the source on standard input would stand")
 
 
 def _add_format(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--format", choices=("text", "json"), default="text", help="how diagnostics are written (default: text)")
+    command.add_argument(
+        "--format", choices=("text", "json"), default="text", help="how diagnostics are written (default: text)"
+    )
 
 
-def _add_compile(plans: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_compile(plans: "argparse._SubParsersAction[_Parser]") -> None:
     command = plans.add_parser(
         "compile-workflow",
         help="compile workflow.star to canonical JSON",

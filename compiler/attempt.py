@@ -55,6 +55,8 @@ class Attempt:
         return (
             self.lowered is not None
             and self.lowered.workflow is not None
-            and not (self.lowered.findings or self.findings or self.refused_prompts or self.refused_loads or self.lane_faults)
+            and not (
+                self.lowered.findings or self.findings or self.refused_prompts or self.refused_loads or self.lane_faults
+            )
             and not any(name == "threshold" and value is None for call in self.calls for name, value in call[2])
         )

@@ -16,7 +16,7 @@ from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.lower import CallFinding, InCall, Lowered, is_placeholder
 from crucible.compiler.frontend.pack import Refusal
 from crucible.compiler.frontend.params import Problem as ParamProblem
-from crucible.compiler.frontend.places import Places, inner_span, node_at, spot_in
+from crucible.compiler.frontend.places import Places, inner_span, node_at, spot_in, suspect
 from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.sandbox import Death, Sandbox
 from crucible.compiler.frontend.scan import Fault
@@ -27,6 +27,7 @@ from crucible.schemas.span import Position, Span
 
 _NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
 _TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
+_CALLEE: Final = re.compile(r"call to \d+\.(\w+)$")
 _TOO_DEEP: Final = "Maximum depth of"
 _TOO_MANY_CALLS: Final = "Starlark call stack overflow"
 _TRACE: Final = "__crucible_statement__"
@@ -62,7 +63,9 @@ def of_param(file: SourceFile, problem: ParamProblem) -> Diagnostic:
     if problem.suggestion is not None and problem.span is not None:
         suggestion = _edit(file, problem.suggestion, problem.span, None)
     shown = file.shown if problem.span else None
-    return Diagnostic(problem.code, problem.message, shown, problem.span, related, suggestion, CODES[problem.code].severity)
+    return Diagnostic(
+        problem.code, problem.message, shown, problem.span, related, suggestion, CODES[problem.code].severity
+    )
 
 
 def _edit(file: SourceFile, suggestion: str, span: Span, node: tree.Node | None) -> Suggestion | None:
@@ -72,7 +75,11 @@ def _edit(file: SourceFile, suggestion: str, span: Span, node: tree.Node | None)
     text = file.cut(span)
     if isinstance(node, tree.Literal) or text[:1] in "\"'" or text[:2] in ('r"', "r'"):
         literal = node if isinstance(node, tree.Literal) else None
-        inner = inner_span(file, literal) if literal else Span.of(span.begin.line, span.begin.column + 1, span.end.line, span.end.column - 1)
+        inner = (
+            inner_span(file, literal)
+            if literal
+            else Span.of(span.begin.line, span.begin.column + 1, span.end.line, span.end.column - 1)
+        )
         if inner is None or any(c in suggestion for c in "\"'\\\n\r"):
             return None
         return Suggestion(suggestion, file.shown, inner)
@@ -96,14 +103,21 @@ class _Explanation:
         """Say what reading shows, then, unless that forbids it, what evaluating and judging found."""
         diagnostics = [*self._syntax(), *self._lanes(), *self._reading(), *self._refused_loads()]
         answer = self._attempt.answer
-        if any(d.code in ("syntax-error", "unknown-name", "lane-not-literal") for d in diagnostics) or self._attempt.broken_module:
+        if (
+            any(d.code in ("syntax-error", "unknown-name", "lane-not-literal") for d in diagnostics)
+            or self._attempt.broken_module
+        ):
             return diagnostics
         if self._attempt.death is not None:
             return [*diagnostics, self._dead(self._attempt.death)]
         if answer is None:
             return diagnostics
         if answer["error"] is not None and answer["error"]["kind"] != "error":
-            return diagnostics if has_errors(diagnostics) or self._attempt.refused_loads else [*diagnostics, self._plain_error(answer["error"])]
+            return (
+                diagnostics
+                if has_errors(diagnostics) or self._attempt.refused_loads
+                else [*diagnostics, self._plain_error(answer["error"])]
+            )
         not_finite = {d.span for d in diagnostics if d.code == "threshold-not-finite"}
         diagnostics += self._evaluated(skip_pairs=bool(not_finite))
         if answer["error"] is not None:
@@ -127,7 +141,9 @@ class _Explanation:
         for file in self._files.values():
             for fault in file.source.faults:
                 related = () if fault.related is None else (Related(fault.related[0], file.shown, fault.related[1]),)
-                yield Diagnostic("syntax-error", fault.message, file.shown, fault.span, related + self._loaded_from(file))
+                yield Diagnostic(
+                    "syntax-error", fault.message, file.shown, fault.span, related + self._loaded_from(file)
+                )
 
     def _lanes(self) -> Iterator[Diagnostic]:
         faults = list(self._attempt.lane_faults)
@@ -153,6 +169,10 @@ class _Explanation:
         """Return the tree of every path that some load names."""
         by_name = {file.path: file for file in self._files.values() if file.loaded_by is not None}
         refused = {(number, index) for number, index, _ in self._attempt.refused_loads}
+        error = (self._attempt.answer or {}).get("error") or {}
+        if error.get("kind") == "cycle":
+            circle = {self._files[number].path for number in error["chain"]}
+            by_name = {name: file for name, file in by_name.items() if name not in circle}
         found: dict[str, tree.Source | None] = {}
         for file in self._files.values():
             for index, load in enumerate(file.loads):
@@ -162,7 +182,9 @@ class _Explanation:
                 found[path] = module.source if module is not None and (file.number, index) not in refused else None
         return found
 
-    def _argument(self, file: SourceFile, call: tree.Call, problem: Problem, related: tuple[Related, ...]) -> Diagnostic:
+    def _argument(
+        self, file: SourceFile, call: tree.Call, problem: Problem, related: tuple[Related, ...]
+    ) -> Diagnostic:
         span, node = spot_in(file, call, problem.spot)
         edit = None if problem.suggestion is None else _edit(file, problem.suggestion, span, node)
         return Diagnostic(problem.code, problem.message, file.shown, span, related, edit)
@@ -179,7 +201,9 @@ class _Explanation:
         error = (self._attempt.answer or {}).get("error")
         if error is not None and error["kind"] == "cycle":
             chain = " -> ".join(self._files[number].path for number in error["chain"])
-            yield self._at_load(error["file"], error["load"], "load-cycle", f"modules load each other in a circle: {chain}", None)
+            yield self._at_load(
+                error["file"], error["load"], "load-cycle", f"modules load each other in a circle: {chain}", None
+            )
 
     def _at_load(self, number: int, index: int, code: str, message: str, suggestion: str | None) -> Diagnostic:
         file = self._files[number]
@@ -200,12 +224,16 @@ class _Explanation:
         findings = [f for f in lowered.findings if not (skip_pairs and f.code == "threshold-needs-direction")]
         for number, refusal in self._attempt.refused_prompts:
             spot = "#0" if self._attempt.calls[number][1] else "path"
-            findings.append(CallFinding(refusal.code, refusal.message, InCall(number, Spot(spot)), (), refusal.suggestion))
+            findings.append(
+                CallFinding(refusal.code, refusal.message, InCall(number, Spot(spot)), (), refusal.suggestion)
+            )
         for finding in self._attempt.findings:
-            if finding.code == "autoresearch-needs-result" and lowered.places.given_result:
-                continue
             related = tuple((message, lowered.places.resolve(at)) for message, at in finding.related)
-            findings.append(CallFinding(finding.code, finding.message, lowered.places.resolve(finding.at), related, finding.suggestion))
+            findings.append(
+                CallFinding(
+                    finding.code, finding.message, lowered.places.resolve(finding.at), related, finding.suggestion
+                )
+            )
         findings = [f for f in findings if not is_placeholder(f.message)]
         self._places.prepare({p.call for f in findings for p in (f.place, *(place for _, place in f.related))})
         return [self._placed(finding) for finding in findings]
@@ -247,35 +275,46 @@ class _Explanation:
             return Diagnostic("limit-exceeded", f"{what} may be {most:,}; this is {measured:,}", shown, span, related)
         if message == _TOO_MANY_CALLS:
             most = self._limits.call_depth
-            return Diagnostic("limit-exceeded", f"call depth may be {most}; this is {most + 1}", shown, span, related[:1])
-        odd = _NOT_A_VALUE.search(message)
-        if odd or _TOO_DEEP in message or _TWICE.match(message):
+            return Diagnostic(
+                "limit-exceeded", f"call depth may be {most}; this is {most + 1}", shown, span, related[:1]
+            )
+        if message.startswith("fail:"):
+            text = message.removeprefix("fail:").removeprefix(" ") or "fail() was called without a text"
+            return Diagnostic("evaluation-error", text, shown, span, related)
+        odd = _NOT_A_VALUE.match(message)
+        if odd or message.startswith(_TOO_DEEP) or _TWICE.match(message):
             return self._bad_argument(error, message, odd, related)
-        return Diagnostic("evaluation-error", message.removeprefix("fail: "), shown, span, related)
+        return Diagnostic("evaluation-error", _CALLEE.sub(r"call to \1()", message), shown, span, related)
 
-    def _bad_argument(self, error: dict[str, Any], message: str, odd: re.Match[str] | None, related: tuple[Related, ...]) -> Diagnostic:
+    def _bad_argument(
+        self, error: dict[str, Any], message: str, odd: re.Match[str] | None, related: tuple[Related, ...]
+    ) -> Diagnostic:
         """Place a value that could not even be handed to a constructor at the argument that has it."""
         number, line, column = error["place"]
         file = self._files[number]
-        call = next((n for n in tree.walk(file.source) if isinstance(n, tree.Call) and n.span.begin == Position(line, column)), None)
+        call = next(
+            (
+                n
+                for n in tree.walk(*file.source.statements)
+                if isinstance(n, tree.Call) and n.span.begin == Position(line, column)
+            ),
+            None,
+        )
         name = call.function.id if call is not None and isinstance(call.function, tree.Name) else "a constructor"
         twice = _TWICE.match(message)
         if twice:
             code, text = "repeated-argument", f'{name}() is given "{twice[1]}" twice; remove one of the two'
         elif odd:
-            code, text = "wrong-type", f"an argument of {name}() is a {odd[1]}; give plain values and tasks"
+            kind = "range" if odd[1] == "range" else "function"
+            code, text = "wrong-type", f"an argument of {name}() is a {kind}; give plain values and tasks"
         else:
             code, text = "value-too-deep", f"an argument is nested more than {self._limits.value_depth} levels deep"
         if call is None:
             return Diagnostic(code, text, file.shown, node_at(file, Position(line, column), error["width"]), related)
-        span = call.function.span
-        for argument in call.arguments:
-            if twice and argument.star:
-                span = argument.span
-                break
-            if not twice and not isinstance(argument.value, tree.Literal) and (not odd or _may_be(argument.value, odd[1], file)):
-                span = argument.value.span
-                break
+        if twice:
+            span = next((argument.span for argument in call.arguments if argument.star == "**"), call.function.span)
+        else:
+            span = suspect(file, call, odd[1] if odd else "").span
         return Diagnostic(code, text, file.shown, span, related)
 
     def _dead(self, death: Death) -> Diagnostic:
@@ -325,7 +364,11 @@ class _Explanation:
         lowered = self._attempt.lowered
         root = self._files[0]
         last_call = (self._attempt.answer or {}).get("last")
-        built = [n for n, call in enumerate(self._attempt.calls) if call[0] in CONSTRUCTORS and CONSTRUCTORS[call[0]].makes == "workflow"]
+        built = [
+            n
+            for n, call in enumerate(self._attempt.calls)
+            if call[0] in CONSTRUCTORS and CONSTRUCTORS[call[0]].makes == "workflow"
+        ]
         if lowered is None or len(built) > 1 or last_call in built:
             return
         statements = root.source.statements
@@ -337,24 +380,18 @@ class _Explanation:
             is_it = isinstance(statement, tree.ExprStatement) and place is not None and place.file is root
             if is_it and place is not None and statement.span.begin <= place.span.begin < statement.span.end:
                 message = "a statement follows the workflow; the workflow is the last statement"
-                yield Diagnostic("code-after-workflow", message, root.shown, behind.span, (Related("the workflow", root.shown, place.span),))
+                yield Diagnostic(
+                    "code-after-workflow",
+                    message,
+                    root.shown,
+                    behind.span,
+                    (Related("the workflow", root.shown, place.span),),
+                )
                 return
         message = "the last statement is not a workflow; end the file with workflow(...)"
         if built:
             message = "the last statement is not the workflow; write it as an expression, workflow(...), at the end"
         yield Diagnostic("no-workflow", message, root.shown, statements[-1].span)
-
-
-def _may_be(node: tree.Node, type_name: str, file: SourceFile) -> bool:
-    """Tell whether an expression looks like one of a type that no argument takes."""
-    for inner in tree.walk(node):
-        if isinstance(inner, tree.Lambda):
-            return True
-        if type_name == "range" and isinstance(inner, tree.Call) and isinstance(inner.function, tree.Name):
-            return inner.function.id == "range"
-        if isinstance(inner, tree.Name) and type_name == "function":
-            return any(isinstance(s, tree.Def) and s.name.id == inner.id for s in tree.walk(file.source)) or inner.id in CONSTRUCTORS
-    return isinstance(node, tree.Name)
 
 
 def _clean(message: str) -> str:

@@ -64,7 +64,10 @@ def compile_file(path: str, options: Options = Options()) -> Compiled:  # noqa: 
 
     Raises Unreadable when the file cannot be read at all.
     """
-    data = read_source(path, options.limits if path.endswith(".star") else options.limits._replace(source_bytes=options.limits.json_bytes))
+    data = read_source(
+        path,
+        options.limits if path.endswith(".star") else options.limits._replace(source_bytes=options.limits.json_bytes),
+    )
     return compile_source(data, path, options)
 
 
@@ -100,7 +103,9 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
         return compile_file(os.path.join(os.path.dirname(path), content.file), options)
     if content is None or places is None:
         if not diagnostics:
-            diagnostics = [Diagnostic("missing-key", "the manifest has no [workflow]; compile one with --manifest", path)]
+            diagnostics = [
+                Diagnostic("missing-key", "the manifest has no [workflow]; compile one with --manifest", path)
+            ]
         return Compiled(None, diagnostics, texts=texts)
     findings = rules.judge(content, rules.facts_by_hand(content, options.judge_direction()))
     if not findings and not diagnostics and options.admit:
@@ -316,6 +321,7 @@ class _Compilation:
                 by_hand=False,
                 engine_origin=frozenset(origins.made),
                 splice=origins.splice,
+                refused=frozenset(origins.refused),
             )
             attempt.findings = rules.judge(lowered.workflow, facts)
             if not attempt.findings and not lowered.findings:
@@ -385,7 +391,11 @@ def _handles_fit(value: Any, count: int) -> bool:
         item = pending.pop()
         if isinstance(item, list):
             pending.extend(item)
-        elif isinstance(item, dict) and "call" in item and not (isinstance(item["call"], int) and 0 <= item["call"] < count):
+        elif (
+            isinstance(item, dict)
+            and "call" in item
+            and not (isinstance(item["call"], int) and 0 <= item["call"] < count)
+        ):
             return False
     return True
 

@@ -15,7 +15,6 @@ separators, keys in the order of the IR, one final newline, no carriage return.
 
 import json
 from hashlib import sha256
-from typing import Any
 
 from crucible.schemas.ir import Workflow, to_plain
 
@@ -35,7 +34,6 @@ def format_float(value: float) -> str:
     digits = (whole + fraction).lstrip("0")
     leading = len(whole + fraction) - len(digits)
     exponent = len(whole) - 1 - leading + int(exponent_text or 0)
-    digits = digits.rstrip("0")
     if _PLAIN_FROM <= exponent < _PLAIN_BELOW:
         if exponent < 0:
             return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
@@ -46,7 +44,10 @@ def format_float(value: float) -> str:
 
 
 def write_value(value: object, indent: str = "") -> str:
-    """Write plain data in the canonical form, nested at ``indent``, without a final newline."""
+    """Write plain data in the canonical form, nested at ``indent``, without a final newline.
+
+    Raise ValueError for a float that is not finite and TypeError for what JSON has no form for.
+    """
     if value is None or isinstance(value, (bool, str, int)):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, float):
@@ -55,9 +56,12 @@ def write_value(value: object, indent: str = "") -> str:
     if isinstance(value, dict):
         parts = [f"{json.dumps(key, ensure_ascii=False)}: {write_value(item, deeper)}" for key, item in value.items()]
         opening, closing = "{", "}"
-    else:
+    elif isinstance(value, list):
         parts = [write_value(item, deeper) for item in value]
         opening, closing = "[", "]"
+    else:
+        message = f"not plain data: {value!r}"
+        raise TypeError(message)
     if not parts:
         return opening + closing
     return f"{opening}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{closing}"

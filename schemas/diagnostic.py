@@ -59,7 +59,7 @@ class At(NamedTuple):
 
     task: int | None = None
     field: str = ""
-    index: int | None = None
+    index: int | None = None  # type: ignore[assignment]  # a place has no use for the method of tuples
     part: Literal["value", "key"] = "value"
 
 

@@ -8,10 +8,10 @@ not fit as findings whose places are fields of the IR.
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from crucible.schemas.diagnostic import At, Finding
+from crucible.schemas.record import Record
 from crucible.schemas.spelling import hint
 
 LANES = ("autoresearch", "custom", "playbook")
@@ -33,8 +33,7 @@ _LARGEST_INT = 2**31 - 1
 _SHOWN_BITS = 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(Record):
     """What all tasks have; a task of one kind is an instance of a subclass.
 
     ``depends_on`` and ``emits`` are tuples of names, ``isolation`` is "worktree" or None.
@@ -62,7 +61,6 @@ class Task:
         return ""
 
 
-@dataclass(frozen=True, kw_only=True)
 class AgentTask(Task):
     """A turn of an agent with a prompt."""
 
@@ -73,7 +71,6 @@ class AgentTask(Task):
     effort: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CommandTask(Task):
     """A deterministic shell command in the candidate workspace."""
 
@@ -81,7 +78,6 @@ class CommandTask(Task):
     command: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class EvaluateTask(Task):
     """A measuring command with an optional threshold on its score."""
 
@@ -91,7 +87,6 @@ class EvaluateTask(Task):
     direction: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopKTask(Task):
     """A reducer that keeps the k best of its dependencies by score."""
 
@@ -100,7 +95,6 @@ class TopKTask(Task):
     direction: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class EngineTask(Task):
     """An operation that the engine owns: propose, apply, measure, grade or decide.
 
@@ -118,8 +112,7 @@ class EngineTask(Task):
         return self.op
 
 
-@dataclass(frozen=True, kw_only=True)
-class Workflow:
+class Workflow(Record):
     """A graph of tasks in the order of its list, with its lane and its result.
 
     ``params`` are the bound values of a source that declares parameters, in declaration order,
@@ -129,7 +122,7 @@ class Workflow:
     type: str
     task: tuple[Task, ...]
     result: str | None = None
-    params: Mapping[str, Any] | None = field(default=None)
+    params: Mapping[str, Any] | None = None
 
     @property
     def is_splice(self) -> bool:
@@ -138,9 +131,7 @@ class Workflow:
 
 
 KINDS: dict[str, type[Task]] = {cls.kind: cls for cls in (AgentTask, CommandTask, EvaluateTask, TopKTask, EngineTask)}
-_OWN_FIELDS: dict[str, tuple[str, ...]] = {
-    kind: tuple(f.name for f in fields(cls))[len(fields(Task)) :] for kind, cls in KINDS.items()
-}
+_OWN_FIELDS: dict[str, tuple[str, ...]] = {kind: cls.fields[len(Task.fields) :] for kind, cls in KINDS.items()}
 _ALWAYS_NULLABLE = ("harness", "model", "effort")
 
 
@@ -333,7 +324,9 @@ def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task
 
 def _task_values(values: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a task's class for the values that could be read."""
-    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items() if key != "kind"}
+    made: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.items() if key != "kind"
+    }
     if "threshold" in made:
         made["threshold"] = float(made["threshold"])
     # Of a pair with a bad half the good half goes too: alone it would be one more mistake, and is none.

@@ -30,7 +30,7 @@ def text(name: str) -> str:
 
 def load(name: str) -> dict[str, Any]:
     """Return a document as plain data; raise KeyError for a name that is none of ``names()``."""
-    import json  # noqa: PLC0415 - only who asks for a schema pays for reading one
+    import json
 
     document: dict[str, Any] = json.loads(text(name))
     return document
@@ -38,7 +38,7 @@ def load(name: str) -> dict[str, Any]:
 
 def errors(name: str, instance: object) -> list[str]:
     """Return what a document forbids in a value, as ``$.task[0].k: message``, sorted; empty when it fits."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - see the header
+    from jsonschema import Draft202012Validator
 
     found = Draft202012Validator(load(name)).iter_errors(instance)
     return sorted({f"{error.json_path}: {_message(error)}" for error in _leaves(found)})
@@ -77,6 +77,6 @@ def _message(error: "ValidationError") -> str:
 
 
 def _package() -> "Traversable":
-    from importlib.resources import files  # noqa: PLC0415 - see the header
+    from importlib.resources import files
 
     return files("crucible.schemas")

@@ -207,6 +207,13 @@ def test_a_float_reads_back_from_the_shortest_digits(value: float) -> None:
         assert "." in mantissa
 
 
+@pytest.mark.parametrize("value", [b"x", (1,), {1}, 1j])
+def test_what_is_not_plain_data_has_no_text(value: object) -> None:
+    """A value that another reader could not give back is a fault of ours."""
+    with pytest.raises(TypeError, match="not plain data"):
+        canonical.write_value({"x": [value]})
+
+
 def _significant(text: str) -> str:
     return text.lower().partition("e")[0].lstrip("-").replace(".", "").strip("0")
 

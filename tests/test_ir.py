@@ -1,7 +1,6 @@
 """The IR: its defaults, what is written of it, and what reading it from plain data finds and where."""
 
 import copy
-import dataclasses
 import math
 from typing import Any
 
@@ -80,8 +79,8 @@ def test_an_absent_type_is_autoresearch() -> None:
     assert findings == []
     assert workflow is not None
     assert (workflow.type, workflow.result, workflow.params, workflow.is_splice) == ("autoresearch", None, None, True)
-    assert not dataclasses.replace(workflow, result="build").is_splice
-    assert not dataclasses.replace(workflow, type="custom").is_splice
+    assert not workflow.replace(result="build").is_splice
+    assert not workflow.replace(type="custom").is_splice
 
 
 def test_null_is_absence_where_a_field_may_be_absent() -> None:
@@ -283,7 +282,7 @@ def test_every_field_has_a_bad_value_above() -> None:
     for base, _, _, field in OWN:
         tried.setdefault(str(base["kind"]), set()).add(field)
     for kind, cls in ir.KINDS.items():
-        assert {field.name for field in dataclasses.fields(cls)} <= tried["kind"] | tried[kind]
+        assert set(cls.fields) <= tried["kind"] | tried[kind]
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,13 @@ def test_related_places_follow_as_notes() -> None:
     )
 
 
+def test_the_gutter_is_as_wide_as_the_longest_number() -> None:
+    """That of a related place counts."""
+    diagnostic = at(9, 1, 9, 2)._replace(related=(Related("r", "w.star", Span.of(10, 1, 10, 2)),))
+    lines = text(diagnostic, "\n" * 8 + "x\ny\n").splitlines()
+    assert [lines[1], lines[3], lines[10]] == ["  --> w.star:9:1", " 9 | x", "10 | y"]
+
+
 def test_a_diagnostic_without_a_place_has_a_header_and_its_help() -> None:
     """With the file when that is all that is known."""
     assert text(Diagnostic("no-tasks", "m")) == "error[no-tasks]: m\n  = help: crucible plan explain no-tasks\n"
@@ -212,6 +219,7 @@ def test_a_span_beyond_its_line_is_drawn_back_to_it() -> None:
     assert on_line("abc", 50, 60) == ("abc", "   ^")
     assert on_line("abc", 1, 60) == ("abc", " ^^")
     assert underlined("abc\nx", Span.of(1, 3, 1, 2)) == ("abc", "  ^")
+    assert on_line("a" * 900, 500, 1)[1].lstrip() == "^"
 
 
 def test_a_line_of_a_hundred_columns_is_shown_whole() -> None:

@@ -511,6 +511,12 @@ FINE: Mapping[str, Row] = {
     "emits with a score, and none at all": Row(
         custom(command("a", emits=("score", "x")), command("b"), top_k("best", "a b"))
     ),
+    "both or neither of threshold and direction": Row(
+        custom(evaluate("a", threshold=1.0, direction="lower"), evaluate("b")), facts=HAND
+    ),
+    "a refused direction": Row(
+        custom(evaluate("a", threshold=1.0)), facts=refused((0, "direction"))._replace(by_hand=True)
+    ),
     "a threshold in a source is judged there": Row(custom(evaluate("a", threshold=1.0))),
     "a session name in a source is judged there": Row(custom(agent("a", session="a b"))),
     "a dense graph": Row(custom(*(command(f"t{n}", " ".join(f"t{m}" for m in range(n))) for n in range(120)))),
@@ -543,6 +549,9 @@ FINE: Mapping[str, Row] = {
     ),
     "refused dependencies behind a measurement": Row(
         research(PROPOSE, engine("apply", "deploy"), MEASURE, KEEP), facts=refused((1, "depends_on"))
+    ),
+    "a refused tiebreak behind a measurement": Row(
+        research(PROPOSE, APPLY, evaluate("latency"), GRADE, CHOOSE), facts=refused((3, "tiebreak"))
     ),
     "a dependency on a dropped task": Row(custom(command("b", "a"), result="a"), facts=Facts(dropped=frozenset({"a"}))),
 }
@@ -638,8 +647,16 @@ ECHOES: Mapping[str, Row] = {
         research(PROPOSE, APPLY, LATENCY, engine("grade", "grade", source="latency"), CHOOSE),
         (at("source-not-ancestor", 3, "source"),),
     ),
+    "a misspelt apply of a score that the grade does not depend on": Row(
+        research(PROPOSE, APPLY, evaluate("latency", "deplyo"), engine("grade", "grade", source="latency"), CHOOSE),
+        (at("unknown-task", 2, "depends_on", 0), at("source-not-ancestor", 3, "source")),
+    ),
+    "a misspelt apply and a misspelt stranger": Row(
+        research(PROPOSE, engine("apply", "deploy", "invnet"), MEASURE, KEEP, command("x", "y")),
+        (at("unknown-task", 1, "depends_on", 0), at("unknown-task", 4, "depends_on", 0)),
+    ),
     "a field that may have meant score": Row(
-        custom(command("a", emits=("score!",)), top_k("best", "a")), (at("invalid-field", 0, "emits", 0),)
+        custom(command("a", emits=("score!", "pass")), top_k("best", "a")), (at("invalid-field", 0, "emits", 0),)
     ),
     "a result that decides on itself": Row(
         research(engine("decide", "keep", source="keep")), (at("source-not-ancestor", 0, "source"),)
@@ -744,6 +761,52 @@ def test_a_required_task_behind_an_advisory_one_hears_both_ways_out() -> None:
     )
 
 
+@pytest.mark.parametrize(("task", "kind"), [(MEASURE, "measure"), (command("bench", "deploy"), "command")])
+def test_a_task_of_the_wrong_kind_is_called_what_its_author_calls_it(task: ir.Task, kind: str) -> None:
+    """An engine task goes by its operation, any other by its kind."""
+    finding = message_of(research(PROPOSE, APPLY, task, result="bench"))
+    assert f'"bench" ({kind})' in finding.message
+
+
+@pytest.mark.parametrize(
+    ("title", "messages"),
+    [
+        (
+            "no source",
+            [
+                '"g" (grade) has no source; name an evaluate task for its score',
+                '"d" (decide) has no source; name its measurement',
+            ],
+        ),
+        (
+            "a score and a tiebreak of other kinds",
+            [
+                '"g" takes its score from "c" (command); name an evaluate task',
+                '"g" takes its tiebreak from "m" (measure); name an evaluate task',
+            ],
+        ),
+        (
+            "sources and a tiebreak that run aside",
+            [
+                '"g" reads "s", which does not run before it; let "g" depend on it',
+                '"d" reads "g", which does not run before it; let "d" depend on it',
+                '"g" reads "t", which does not run before it; let "g" depend on it',
+            ],
+        ),
+        (
+            "a score that is better the other way, once for two grades",
+            [
+                '"s" gives the score, and higher is better there, but [judge].direction is "lower"; let the two agree',
+            ],
+        ),
+    ],
+)
+def test_a_message_says_what_is_wrong_and_then_what_is_right(title: str, messages: list[str]) -> None:
+    """The tasks are named, and what differs from case to case is said of each."""
+    row = VIOLATIONS[title]
+    assert [finding.message for finding in judge(row.workflow, row.facts)] == messages
+
+
 def test_tasks_of_one_session_are_both_named() -> None:
     """The message names both and the way out, which across stages is no dependency."""
     same = message_of(custom(agent("a", session="s"), agent("b", session="s")))
@@ -759,7 +822,7 @@ def test_facts_of_ir_by_hand_come_from_reading_it() -> None:
     plain = {
         "type": "autoresearch",
         "task": [
-            {"name": "a", "kind": "command", "command": "true", "required": "no"},
+            {"name": "a", "kind": "command", "command": "true", "required": "no", "stage": "epilog"},
             {"name": "b", "kind": "command", "command": "true", "depend_on": ["a"], "join": "passed"},
         ],
     }
@@ -770,7 +833,7 @@ def test_facts_of_ir_by_hand_come_from_reading_it() -> None:
         judge_direction="lower",
         by_hand=True,
         splice=True,
-        refused=frozenset({(0, "required"), (1, "depend_on"), (1, "depends_on")}),
+        refused=frozenset({(0, "required"), (0, "stage"), (1, "depend_on"), (1, "depends_on")}),
     )
     assert judge(workflow, facts) == []
 

@@ -1,7 +1,6 @@
 """The JSON Schemas, held to the code in both directions: what it writes fits, what they forbid it refuses."""
 
 import copy
-import dataclasses
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -86,7 +85,7 @@ def test_the_fields_of_a_workflow_are_those_of_the_schema() -> None:
     """The same keys in the same order, the closed sets of values too."""
     written = ir.to_plain(ir.Workflow(type="playbook", result="r", params={}, task=()))
     assert list(WORKFLOW["properties"]) == list(written)
-    assert set(written) == {field.name for field in dataclasses.fields(ir.Workflow)}
+    assert set(written) == set(ir.Workflow.fields)
     assert set(WORKFLOW["required"]) == set(ir.to_plain(ir.Workflow(type="custom", task=())))
     assert WORKFLOW["properties"]["type"]["enum"] == list(ir.LANES)
     for name, values in {"join": ir.JOINS, "direction": ir.DIRECTIONS}.items():
@@ -133,7 +132,7 @@ SET: dict[str, Any] = {
 def test_the_fields_of_a_kind_are_those_of_its_branch(kind: str) -> None:
     """The same keys in the same order, but for a session, which only agents and engines can have."""
     branch = WORKFLOW["$defs"][kind]
-    names = [field.name for field in dataclasses.fields(ir.KINDS[kind])]
+    names = ir.KINDS[kind].fields
     written = list(ir.task_to_plain(ir.KINDS[kind](**{name: SET[name] for name in names})))
     assert sorted(written) == sorted(["kind", *names])
     if kind not in ("agent", "engine"):
@@ -153,18 +152,18 @@ def test_what_is_always_written_is_required(kind: str) -> None:
 @pytest.mark.parametrize("kind", ir.KINDS)
 def test_the_defaults_are_those_of_the_code(kind: str) -> None:
     """A default that the schema names is that of the field, as it is written."""
-    fields = {field.name: field.default for field in dataclasses.fields(ir.KINDS[kind])}
+    defaults = ir.KINDS[kind].defaults
     for name, part in WORKFLOW["$defs"][kind]["properties"].items():
         part = WORKFLOW["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else part  # noqa: PLW2901 - resolved
         if "default" in part:
-            default = fields[name]
+            default = defaults[name]
             assert part["default"] == (list(default) if isinstance(default, tuple) else default)
         else:
-            assert name == "kind" or fields[name] in (dataclasses.MISSING, None, (), "iteration")
+            assert defaults.get(name) in (None, (), "iteration")
 
 
 def _must(kind: str) -> list[str]:
-    return [f.name for f in dataclasses.fields(ir.KINDS[kind]) if f.default is dataclasses.MISSING]
+    return [name for name in ir.KINDS[kind].fields if name not in ir.KINDS[kind].defaults]
 
 
 # The workflow: what the code writes fits
@@ -250,7 +249,7 @@ def _paths(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
         yield from _paths(item, (*path, key))
 
 
-def _at(value: Any, path: tuple[Any, ...]) -> Any:  # noqa: ANN401 - JSON
+def _at(value: Any, path: tuple[Any, ...]) -> Any:
     for key in path:
         value = value[key]
     return value

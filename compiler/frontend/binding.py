@@ -97,7 +97,7 @@ def bind(
     bound = Bound({}, {}, [])
     unknown: list[str] = []
     names = {argument.name for argument in constructor.arguments}
-    have = {item.name for item in given if item.name is not None}
+    have: set[str | None] = {item.name for item in given if item.name is not None}
     positional = 0
     for item in given:
         if item.name is None:
@@ -108,7 +108,9 @@ def bind(
                 bound.problems.append(_positional(constructor, spot, have, sum(i.name is None for i in given)))
                 continue
             if argument.name in have:
-                problem = Problem("repeated-argument", _repeated(constructor, argument.name), Spot(argument.name, part="name"))
+                problem = Problem(
+                    "repeated-argument", _repeated(constructor, argument.name), Spot(argument.name, part="name")
+                )
                 bound.problems.append(problem)
                 continue
         elif item.name in names:
@@ -116,7 +118,9 @@ def bind(
             if argument is None:  # pragma: no cover - the names are those of the table
                 continue
             if item.name in bound.spots:
-                bound.problems.append(Problem("repeated-argument", _repeated(constructor, item.name), Spot(item.name, part="again")))
+                bound.problems.append(
+                    Problem("repeated-argument", _repeated(constructor, item.name), Spot(item.name, part="again"))
+                )
                 continue
         else:
             unknown.append(item.name)
@@ -128,10 +132,8 @@ def bind(
         if value is not None:
             bound.values[argument.name] = value
     if complete:
-        missing = _missing(constructor, bound, unknown, guessed=positional > 0)
-        bound.problems.extend(missing)
-        if not missing:
-            bound.problems.extend(_pair(bound, unknown))
+        bound.problems.extend(_missing(constructor, bound, unknown))
+        bound.problems.extend(_pair(bound, unknown))
     return bound
 
 
@@ -143,13 +145,22 @@ def _positional(constructor: Constructor, spot: str, have: set[str | None], coun
     """Say that an argument needs its name, and which name it most likely has."""
     if constructor.name == "workflow":
         message = "workflow() takes its tasks without a name only when it has no other argument; write tasks = […]"
-        return Problem("positional-argument", message, Spot(spot), "tasks = {}" if spot == "#0" and "tasks" not in have else None)
+        return Problem(
+            "positional-argument", message, Spot(spot), "tasks = {}" if spot == "#0" and "tasks" not in have else None
+        )
     if constructor.positional:
-        return Problem("positional-argument", f"{constructor.name}() takes one argument; this is one too many", Spot(spot))
+        return Problem(
+            "positional-argument", f"{constructor.name}() takes one argument; this is one too many", Spot(spot)
+        )
     absent = [argument.name for argument in constructor.arguments if argument.required and argument.name not in have]
     guess = f"{absent[0]} = {{}}" if count == 1 and len(absent) == 1 else None
     example = absent[0] if absent else constructor.arguments[0].name
-    return Problem("positional-argument", f"{constructor.name}() takes its arguments by name; write {example} = …", Spot(spot), guess)
+    return Problem(
+        "positional-argument",
+        f"{constructor.name}() takes its arguments by name; write {example} = …",
+        Spot(spot),
+        guess,
+    )
 
 
 def _unknown_argument(constructor: Constructor, name: str, candidates: set[str], lane: str | None) -> Problem:
@@ -159,16 +170,22 @@ def _unknown_argument(constructor: Constructor, name: str, candidates: set[str],
         tail, guess = f"; that is an argument of {' and '.join(f'{owner}()' for owner in owners[:3])}", None
     else:
         tail, guess = hint(name, candidates, "other arguments")
-    return Problem("unknown-argument", f'{constructor.name}() has no argument "{name}"{tail}', Spot(name, part="name"), guess)
+    return Problem(
+        "unknown-argument", f'{constructor.name}() has no argument "{name}"{tail}', Spot(name, part="name"), guess
+    )
 
 
-def _missing(constructor: Constructor, bound: Bound, unknown: list[str], *, guessed: bool) -> list[Problem]:
-    """Name the required arguments that are absent and that no other mistake explains."""
+def _missing(constructor: Constructor, bound: Bound, unknown: list[str]) -> list[Problem]:
+    """Name the required arguments that are absent and that no other mistake explains.
+
+    An argument that lacks its name, or has it misspelt, is there.
+    """
+    absent = [row.name for row in constructor.arguments if row.required and row.name not in bound.spots]
+    nameless = sum(problem.code == "positional-argument" for problem in bound.problems)
     return [
-        Problem("missing-argument", f'{constructor.name}() needs the argument "{argument.name}"', Spot())
-        for argument in constructor.arguments
-        if argument.required and argument.name not in bound.spots
-        if not (guessed and not constructor.positional) and not any(nearest(name, [argument.name]) for name in unknown)
+        Problem("missing-argument", f'{constructor.name}() needs the argument "{name}"', Spot())
+        for name in absent[nameless:]
+        if not any(nearest(given, [name]) for given in unknown)
     ]
 
 
@@ -180,7 +197,8 @@ def _pair(bound: Bound, unknown: list[str]) -> Iterator[Problem]:
         if one in bound.values and bound.values.get(other) is None and _was_left_out(bound, other):
             if any(nearest(name, [other]) for name in unknown):
                 continue
-            none = f"; {other} is None here, as a computed infinity is" if other in bound.spots else ""
+            infinite = other == "threshold" and other in bound.spots
+            none = "; threshold is None here, as a computed infinity is" if infinite else ""
             yield Problem("threshold-needs-direction", f"{one} needs {other} beside it{none}", Spot(bound.spots[one]))
 
 
@@ -230,11 +248,13 @@ def _check_list(
         elif element is UNKNOWN:
             good.append((path, UNKNOWN))
         elif element is TOO_DEEP:
-            problems.append(Problem("value-too-deep", f"{argument.name} is nested more than 128 levels deep", Spot(spot, path)))
+            problems.append(
+                Problem("value-too-deep", f"{argument.name} is nested more than 128 levels deep", Spot(spot, path))
+            )
         else:
-            problem = _check_scalar(constructor, scalar, element, Spot(spot, path), kind_of, "an element of ")
-            if problem:
-                problems.append(problem)
+            wrong = _check_scalar(constructor, scalar, element, Spot(spot, path), kind_of, "an element of ")
+            if wrong:
+                problems.append(wrong)
             else:
                 good.append((path, element))
     return problems, good
@@ -251,20 +271,27 @@ _CLASSES: Final[dict[Type, tuple[type, ...]]] = {
 
 
 def _check_scalar(
-    constructor: Constructor, argument: Argument, value: Any, spot: Spot, kind_of: Callable[[Handle], str], what: str = ""
+    constructor: Constructor,
+    argument: Argument,
+    value: Any,
+    spot: Spot,
+    kind_of: Callable[[Handle], str],
+    what: str = "",
 ) -> Problem | None:
     """Check a value that is no list against its type, its range and its set."""
     if value is UNKNOWN:
         return None
-    if value is NOT_FINITE and argument.type is Type.NUMBER:
+    if value in (NOT_FINITE, HUGE) and argument.type is Type.NUMBER:
         return Problem("threshold-not-finite", f"{argument.name} is a finite number", spot)
     fits = isinstance(value, _CLASSES[argument.type]) and (not isinstance(value, bool) or argument.type is Type.BOOLEAN)
     if fits and isinstance(value, Handle):
         fits = kind_of(value) == ("session" if argument.type is Type.SESSION else "task")
     if not fits:
-        if argument.type is Type.INTEGER and isinstance(value, Odd) and value.text == HUGE.text:
-            return _out_of_range(argument, spot, "a number beyond 64 bits")
-        message = f"{what}{argument.name} of {constructor.name}() is {argument.type.value}, not {describe(value, kind_of)}"
+        if argument.type is Type.INTEGER and value == HUGE:
+            return _out_of_range(argument, spot, HUGE.text)
+        message = (
+            f"{what}{argument.name} of {constructor.name}() is {argument.type.value}, not {describe(value, kind_of)}"
+        )
         return Problem("wrong-type", message, spot)
     if isinstance(value, str):
         if OPAQUE_TEXT in value:
@@ -299,5 +326,3 @@ def describe(value: Any, kind_of: Callable[[Handle], str]) -> str:
         if isinstance(value, cls):
             return text
     return "None" if value is None else "a value of another type"
-
-

@@ -23,7 +23,7 @@ from crucible.compiler.frontend.pattern import search
 _PLACE: Final = re.compile(r" *--> (\d+):(\d+):(\d+)$")
 _FRAME: Final = re.compile(r"  \* (\d+):(\d+), in (.*)$")
 _CARETS: Final = re.compile(r" +\| +(\^+)$")
-_LARGEST: Final = 1 << 63
+_LARGEST: Final = 1 << 1024  # beyond it no integer is a finite float
 _REQUEST: Final = 0
 _ANSWER: Final = 1
 
@@ -77,9 +77,7 @@ class _File:
     def __init__(self, number: int, ast: starlark.AstModule) -> None:
         self.number = number
         self.ast = ast
-        self.loads: list[tuple[str, list[str]]] = [
-            (load.module_id, [*load.symbols.values()]) for load in ast.loads()
-        ]
+        self.loads: list[tuple[str, list[str]]] = [(load.module_id, [*load.symbols.values()]) for load in ast.loads()]
 
 
 class Evaluator:
@@ -127,7 +125,12 @@ class Evaluator:
                 continue
             self._numbers[path] = module
             if module in stack:
-                return {"kind": "cycle", "file": number, "load": index, "chain": [*stack[stack.index(module) :], module]}
+                return {
+                    "kind": "cycle",
+                    "file": number,
+                    "load": index,
+                    "chain": [*stack[stack.index(module) :], module],
+                }
             if module not in self._files:
                 error = self._parse(module, reply["text"], [*stack, module]) or error
             if any(symbol.startswith("_") or symbol in self._makes or symbol == "print" for symbol in symbols):
@@ -212,7 +215,9 @@ class _Run:
                 raise _Stop
             if not self._again:
                 most = self._config["value_depth"]
-                self.calls.append([name, [_plain(a, most) for a in args], [[k, _plain(v, most)] for k, v in kwargs.items()]])
+                self.calls.append(
+                    [name, [_plain(a, most) for a in args], [[k, _plain(v, most)] for k, v in kwargs.items()]]
+                )
             if kind == "task":
                 self._built += 1
                 if self._built > self._config["constructed"]:
@@ -278,7 +283,13 @@ def _whereabouts(text: str, kind: str) -> dict[str, Any]:
                 "width": len(carets),
                 "frames": frames,
             }
-    return {"kind": kind, "message": "\n".join(lines[first:]).removeprefix("error: "), "place": None, "width": 0, "frames": frames}
+    return {
+        "kind": kind,
+        "message": "\n".join(lines[first:]).removeprefix("error: "),
+        "place": None,
+        "width": 0,
+        "frames": frames,
+    }
 
 
 def _locate(evaluator: Evaluator, calls: Iterable[int]) -> list[Any]:
@@ -331,6 +342,7 @@ def serve() -> None:
 def main() -> NoReturn:
     """Run as the child: limits first, then the channel, until the parent closes it."""
     gc.disable()
+    sys.set_int_max_str_digits(0)  # a longer integer is ours to refuse, with its place
     status = 0
     try:
         restrict(json.loads(sys.argv[1]))

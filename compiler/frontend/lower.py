@@ -17,7 +17,7 @@ from crucible.schemas.spelling import hint
 _LOOP: Final = ("propose", "apply", "measure", "decide")
 _BEHIND_EXTRAS: Final = ("apply", "measure", "decide")
 _CONFIG: Final = ("harness", "model", "effort")
-_NAMELESS: Final = "\0"
+_NAMELESS: Final = "\U0010fffd"  # begins the stand-in for the name of a task that has none
 
 
 class InCall(NamedTuple):
@@ -86,7 +86,7 @@ class Origins:
         self.workflow_call = 0
         self.tasks: list[int] = []
         self.made: set[int] = set()
-        self.given_result = False
+        self.refused: set[tuple[int | None, str]] = set()
         self.splice = False
         self._spots: dict[tuple[int | None, str], Spot] = {}
         self._elements: dict[tuple[int | None, str], list[Spot]] = {}
@@ -149,7 +149,9 @@ class _Lowering:
         for number, record in enumerate(self._recorded.calls):
             if record[0] in CONSTRUCTORS:
                 self._calls[number] = self._bind(number, record)
-        self._names = {n: self._name(call) for n, call in self._calls.items() if CONSTRUCTORS[call.name].makes == "task"}
+        self._names = {
+            n: self._name(call) for n, call in self._calls.items() if CONSTRUCTORS[call.name].makes == "task"
+        }
         sessions = _Sessions(self._calls, self._report)
         sessions.settle()
         if not self._recorded.ended_early:
@@ -168,7 +170,9 @@ class _Lowering:
     def _bind(self, number: int, record: Any) -> _Call:
         """Sort out one call's arguments, without external text where it may not be."""
         name, positional, named = record
-        given = [Given(None, _value(value)) for value in positional] + [Given(key, _value(value)) for key, value in named]
+        given = [Given(None, _value(value)) for value in positional] + [
+            Given(key, _value(value)) for key, value in named
+        ]
         bound = bind(constructors_of(None)[name], given, self._lane, self._kind_of)
         for problem in bound.problems:
             self._report(problem.code, problem.message, InCall(number, problem.spot), suggestion=problem.suggestion)
@@ -213,26 +217,37 @@ class _Lowering:
             name = call.values.get("name")
             if call.name == "param" and isinstance(name, str) and name not in (declared or ()):
                 tail, guess = hint(name, declared or (), "parameters")
-                self._report("unknown-param", f'no parameter "{name}" is declared in params{tail}', call.at("name"), suggestion=guess)
+                self._report(
+                    "unknown-param",
+                    f'no parameter "{name}" is declared in params{tail}',
+                    call.at("name"),
+                    suggestion=guess,
+                )
 
     # The workflow
 
     def _build(self, sessions: "_Sessions") -> ir.Workflow | None:
         """Build the workflow that the last statement gave, None without exactly one."""
         built = [call for call in self._calls.values() if CONSTRUCTORS[call.name].makes == "workflow"]
-        if not built or self._recorded.last is None:
-            return None
         if len(built) > 1:
             first = InCall(built[0].number)
             for other in built[1:]:
-                self._report("second-workflow", "a second workflow is built; a source has one", InCall(other.number), ("the first is built here", first))
+                self._report(
+                    "second-workflow",
+                    "a second workflow is built; a source has one",
+                    InCall(other.number),
+                    ("the first is built here", first),
+                )
+            return None
+        if not built or self._recorded.last is None:
             return None
         call = built[0]
         self._origins.workflow_call = call.number
         is_default = call.name == "default_autoresearch"
         field = "extra_tasks" if is_default else "tasks"
         self._origins.splice = call.bound.spots.get("tasks") == "#0"
-        self._check_lane(call, is_default=is_default)
+        if not (is_default or self._lane_agrees(call)):
+            return None
         listed = self._listed(call, field)
         if listed is None:
             return None
@@ -244,22 +259,28 @@ class _Lowering:
             tasks = self._default_loop(call, listed, sessions)
             return ir.Workflow(type="autoresearch", task=tuple(tasks), result="decide")
         tasks = [self._task(index, call_number, sessions) for index, call_number in enumerate(listed)]
-        return ir.Workflow(type=self._lane, task=tuple(tasks), result=self._result(call, listed), params=self._options.params)
+        return ir.Workflow(
+            type=self._lane, task=tuple(tasks), result=self._result(call, listed), params=self._options.params
+        )
 
-    def _check_lane(self, call: _Call, *, is_default: bool) -> None:
-        """Check that the lane in force is the literal that reading the source has found."""
-        lane = call.values.get("type")
-        if not is_default and isinstance(lane, str) and lane != self._options.lane:
-            message = 'the lane is a string literal in the root file, type = "…"; this call gives it in another way'
-            self._report("lane-not-literal", message, call.at("type"))
+    def _lane_agrees(self, call: _Call) -> bool:
+        """Tell whether the call's lane is the literal that reading the source has found, and report when not."""
+        if call.values.get("type", DEFAULT_LANE) == self._lane:
+            return True
+        message = 'the lane is a string literal in the root file, type = "…"; this call gives it in another way'
+        self._report("lane-not-literal", message, call.at("type"))
+        return False
 
     def _listed(self, call: _Call, field: str) -> list[int] | None:
         """Return the calls of the listed tasks in order; None when the list itself is unusable."""
+        codes = {problem.code for problem in call.bound.problems}
         if field not in call.values:
-            if any(problem.spot.argument or problem.code == "missing-argument" for problem in call.bound.problems):
+            if any(problem.spot.argument for problem in call.bound.problems) or "missing-argument" in codes:
                 return None
             self._origins.note(None, "task", call.spot(field), [])
             return []
+        if codes & {"positional-argument", "repeated-argument"}:
+            return None
         listed: list[int] = []
         spots: list[Spot] = []
         meant: set[str] = set()
@@ -267,16 +288,21 @@ class _Lowering:
             spot = call.spot(field)._replace(path=path)
             number = self._find(element, InCall(call.number, spot), meant)
             if number is None:
+                self._origins.refused.add((None, "task"))
                 continue
             if number in listed:
                 first = InCall(call.number, spots[listed.index(number)])
                 self._report(
-                    "duplicate-task", f"{self._shown(number)} is listed twice; list it once", InCall(call.number, spot), ("it is listed here", first)
+                    "duplicate-task",
+                    f"{self._shown(number)} is listed twice; list it once",
+                    InCall(call.number, spot),
+                    ("it is listed here", first),
                 )
                 continue
             listed.append(number)
             spots.append(spot)
         self._origins.tasks = listed
+        self._origins.refused |= _refused(None, call, {field: "task"})
         self._origins.note(None, "task", call.spot(field), spots)
         self._report_dropped(listed, meant, field)
         return listed
@@ -313,9 +339,11 @@ class _Lowering:
     def _result(self, call: _Call, listed: list[int]) -> str | None:
         """Return the name of the result, None when there is none or only a dropped task was named."""
         result = call.values.get("result")
-        self._origins.given_result = "result" in call.bound.spots
         self._origins.note(None, "result", call.spot("result"))
-        return None if result is None else self._task_name(result, listed)
+        name = None if result is None else self._task_name(result, listed)
+        if result is not None and name is None:
+            self._origins.refused.add((None, "result"))
+        return name
 
     def _task_name(self, value: Any, listed: list[int]) -> str | None:
         """Return the name that a reference has in the IR; None for a task that is not listed."""
@@ -333,6 +361,7 @@ class _Lowering:
         values = call.values
         for argument in call.bound.spots:
             self._origins.note(index, _FIELDS.get(argument, argument), call.spot(argument))
+        self._origins.refused |= _refused(index, call, _FIELDS)
         common = {
             "name": self._names[number],
             "depends_on": tuple(self._dependencies(index, call, listed)),
@@ -341,14 +370,36 @@ class _Lowering:
             "required": values.get("required", True),
             "isolation": ir.WORKTREE if values.get("isolated") else None,
             "stage": values.get("stage", "iteration"),
-            "join": "passed" if call.name == "top_k" else values.get("join", "passed" if call.name == "grade" else "all"),
+            "join": "passed"
+            if call.name == "top_k"
+            else values.get("join", "passed" if call.name == "grade" else "all"),
             "emits": tuple(self._fields(index, call)),
         }
-        return _BUILDERS.get(call.name, _engine)(self, call, listed, common, sessions)
+        return self._of_kind(call, listed, common, sessions)
+
+    def _of_kind(self, call: _Call, listed: list[int], common: dict[str, Any], sessions: "_Sessions") -> ir.Task:
+        """Build the IR of a task from what all tasks have and what its kind adds."""
+        values = call.values
+        if call.name == "agent":
+            return ir.AgentTask(**common, prompt=values.get("prompt", ""), **sessions.config_of(call.number))
+        if call.name == "command":
+            return ir.CommandTask(**common, command=values.get("run", ""))
+        if call.name == "evaluate":
+            threshold = None if values.get("threshold") is None else float(values["threshold"])
+            return ir.EvaluateTask(
+                **common, command=values.get("run", ""), threshold=threshold, direction=values.get("direction")
+            )
+        if call.name == "top_k":
+            return ir.TopKTask(**common, k=values.get("k", 1), direction=values.get("direction", "lower"))
+        sources = (values.get("score", values.get("measurement")), values.get("tiebreak"))
+        source, tiebreak = (None if value is None else self._task_name(value, listed) for value in sources)
+        return ir.EngineTask(**common, op=call.name, source=source, tiebreak=tiebreak)
 
     def _fields(self, index: int, call: _Call) -> Iterator[str]:
         elements = call.values.get("emits", [])
-        self._origins.note(index, "emits", call.spot("emits"), [call.spot("emits")._replace(path=path) for path, _ in elements])
+        self._origins.note(
+            index, "emits", call.spot("emits"), [call.spot("emits")._replace(path=path) for path, _ in elements]
+        )
         return (element for _, element in elements)
 
     def _dependencies(self, index: int, call: _Call, listed: list[int]) -> list[str]:
@@ -359,21 +410,37 @@ class _Lowering:
         for path, element in call.values.get(argument, []):
             spot = call.spot(argument)._replace(path=path)
             if argument == "evidence" and self._is_engine(element, listed):
-                self._report("wrong-type", "evidence is not an engine task; give the tasks that measured", InCall(call.number, spot))
+                self._report(
+                    "wrong-type",
+                    "evidence is not an engine task; give the tasks that measured",
+                    InCall(call.number, spot),
+                )
+                self._origins.refused.add((index, "depends_on"))
                 continue
             name = self._task_name(element, listed)
-            if name is not None:
+            if name is None:
+                self._origins.refused.add((index, "depends_on"))
+            else:
                 names.append(name)
                 spots.append(spot)
         added = {"grade": ("score", "tiebreak"), "decide": ("measurement",)}.get(call.name, ())
         for source in added:
-            if source not in call.values or (call.name == "decide" and "depends_on" in call.bound.spots and "depends_on" in call.values):
+            if source not in call.values or (
+                call.name == "decide" and "depends_on" in call.bound.spots and "depends_on" in call.values
+            ):
                 continue
             name = self._task_name(call.values[source], listed)
-            if name is not None and name not in names:
+            if name is None:
+                self._origins.refused |= {(index, "depends_on"), (index, _FIELDS.get(source, source))}
+            elif name not in names:
                 names.append(name)
                 spots.append(call.spot(source))
-        self._origins.note(index, "depends_on", call.spot(argument if argument in call.bound.spots else (added[0] if added else argument)), spots)
+        self._origins.note(
+            index,
+            "depends_on",
+            call.spot(argument if argument in call.bound.spots else (added[0] if added else argument)),
+            spots,
+        )
         return names
 
     def _is_engine(self, element: Any, listed: list[int]) -> bool:
@@ -388,21 +455,18 @@ class _Lowering:
         """Expand default_autoresearch (language.md §7)."""
         self._origins.tasks = [call.number, *listed, *[call.number] * 3]
         self._origins.made = {0, *range(len(listed) + 1, len(listed) + 4)}
-        self._origins.given_result = True
         extras = []
         for index, number in enumerate(listed, 1):
             task = self._task(index, number, sessions)
-            for place, name in enumerate(task.depends_on):
-                if name in _BEHIND_EXTRAS:
-                    message = f'"{task.name}" depends on "{name}"; an extra task runs between propose and apply'
-                    self._report("extra-after-apply", message, self._origins.resolve(At(index, "depends_on", place)))
-            kept = tuple(name for name in task.depends_on if name not in _BEHIND_EXTRAS)
-            changes: dict[str, Any] = {"depends_on": kept if kept or task.depends_on or task.is_epilogue else ("propose",)}
+            kept = self._without_loop(index, task, {self._names[n] for n in listed})
+            changes: dict[str, Any] = {
+                "depends_on": kept if kept or task.depends_on or task.is_epilogue else ("propose",)
+            }
             if task.name in _LOOP:
                 message = f'"{task.name}" is the name of one of the loop\'s own tasks; choose another'
                 self._report("reserved-name", message, self._origins.resolve(At(index, "name")))
                 changes["name"] = f"{_NAMELESS}{number}"
-            extras.append(_replace(task, changes))
+            extras.append(task.replace(**changes))
         propose = ir.EngineTask(name="propose", op="propose")
         inside = [propose, *(task for task in extras if not task.is_epilogue)]
         waited_for = {name for task in inside for name in task.depends_on}
@@ -415,63 +479,43 @@ class _Lowering:
             ir.EngineTask(name="decide", op="decide", depends_on=("measure",), source="measure"),
         ]
 
+    def _without_loop(self, index: int, task: ir.Task, taken: set[str]) -> tuple[str, ...]:
+        """Return an extra's dependencies without those on what runs after it, and report these.
 
-def _replace(task: ir.Task, changes: dict[str, Any]) -> ir.Task:
-    return type(task)(**{**task.__dict__, **changes})
-
-
-_FIELDS: Final = {"isolated": "isolation", "run": "command", "score": "source", "measurement": "source"}
-
-
-def _agent(
-    _lowering: _Lowering, call: _Call, _listed: list[int], common: dict[str, Any], sessions: "_Sessions"
-) -> ir.Task:
-    config = sessions.config_of(call.number)
-    return ir.AgentTask(**common, prompt=call.values.get("prompt", ""), **config)
-
-
-def _command(
-    _lowering: _Lowering, call: _Call, _listed: list[int], common: dict[str, Any], _sessions: "_Sessions"
-) -> ir.Task:
-    return ir.CommandTask(**common, command=call.values.get("run", ""))
-
-
-def _evaluate(
-    _lowering: _Lowering, call: _Call, _listed: list[int], common: dict[str, Any], _sessions: "_Sessions"
-) -> ir.Task:
-    threshold = call.values.get("threshold")
-    return ir.EvaluateTask(
-        **common,
-        command=call.values.get("run", ""),
-        threshold=None if threshold is None else float(threshold),
-        direction=call.values.get("direction"),
-    )
+        A name that an extra has taken from the loop means that extra, and is reported there.
+        """
+        kept: list[str] = []
+        spots: list[Spot] = []
+        for place, name in enumerate(task.depends_on):
+            at = self._origins.resolve(At(index, "depends_on", place))
+            if name not in _BEHIND_EXTRAS:
+                kept.append(name)
+                spots.append(at.spot)
+                continue
+            self._origins.refused.add((index, "depends_on"))
+            if name not in taken:
+                message = f'"{task.name}" depends on "{name}"; an extra task runs between propose and apply'
+                self._report("extra-after-apply", message, at)
+        self._origins.note(index, "depends_on", self._origins.resolve(At(index, "depends_on")).spot, spots)
+        return tuple(kept)
 
 
-def _top_k(
-    _lowering: _Lowering, call: _Call, _listed: list[int], common: dict[str, Any], _sessions: "_Sessions"
-) -> ir.Task:
-    return ir.TopKTask(**common, k=call.values.get("k", 1), direction=call.values.get("direction", "lower"))
+def _refused(task: int | None, call: _Call, fields: Mapping[str, str]) -> set[tuple[int | None, str]]:
+    """Return the IR fields of a call whose values are wrong, or missing though required, as rules.Facts has them."""
+    row = CONSTRUCTORS[call.name]
+    wrong = {spot: argument for argument, spot in call.bound.spots.items()}
+    arguments = {wrong.get(problem.spot.argument, "") for problem in call.bound.problems}
+    arguments |= {problem.suggestion for problem in call.bound.problems if problem.code == "unknown-argument"}
+    arguments |= {argument.name for argument in row.arguments if argument.required and argument.name not in call.values}
+    return {(task, fields.get(argument, argument)) for argument in arguments if argument}
 
 
-def _engine(
-    lowering: _Lowering, call: _Call, listed: list[int], common: dict[str, Any], _sessions: "_Sessions"
-) -> ir.Task:
-    source = call.values.get("score", call.values.get("measurement"))
-    tiebreak = call.values.get("tiebreak")
-    return ir.EngineTask(
-        **common,
-        op=call.name,
-        source=None if source is None else lowering._task_name(source, listed),  # noqa: SLF001 - one module, one idea
-        tiebreak=None if tiebreak is None else lowering._task_name(tiebreak, listed),  # noqa: SLF001 - as above
-    )
-
-
-_BUILDERS: Final[dict[str, Callable[..., ir.Task]]] = {
-    "agent": _agent,
-    "command": _command,
-    "evaluate": _evaluate,
-    "top_k": _top_k,
+_FIELDS: Final = {
+    "evidence": "depends_on",
+    "isolated": "isolation",
+    "run": "command",
+    "score": "source",
+    "measurement": "source",
 }
 
 
@@ -498,7 +542,10 @@ class _Sessions:
                 self._bound.add(call.number)
             elif name in first:
                 self._report(
-                    "duplicate-session", f'the session "{name}" is declared twice', call.at("name"), ("it is declared here", first[name].at("name"))
+                    "duplicate-session",
+                    f'the session "{name}" is declared twice',
+                    call.at("name"),
+                    ("it is declared here", first[name].at("name")),
                 )
                 self._bound.add(call.number)
             else:
@@ -558,7 +605,7 @@ class _Sessions:
         """Return the session of a task in the IR."""
         return self._of.get(number)
 
-    def config_of(self, number: int) -> dict[str, str | None]:
+    def config_of(self, number: int) -> dict[str, Any]:
         """Return harness, model and effort of an agent task, its session's defaults filled in."""
         own = self._calls[number].values
         declaration = self._declaration.get(number)

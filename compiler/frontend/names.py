@@ -95,7 +95,12 @@ def bound_names(statements: Iterable[tree.Node]) -> dict[str, Span]:
 
 def loaded_names(source: tree.Source) -> set[str]:
     """Return the local names that a file's loads bind."""
-    return {symbol.local.id for statement in source.statements if isinstance(statement, tree.Load) for symbol in statement.symbols}
+    return {
+        symbol.local.id
+        for statement in source.statements
+        if isinstance(statement, tree.Load)
+        for symbol in statement.symbols
+    }
 
 
 def exports(source: tree.Source) -> set[str]:
@@ -202,8 +207,10 @@ class _Reader:
                     inner.append((clauses[0].value, here, False))
                     inner.extend((clause.value, within, False) for clause in clauses[1:])
                     inner.extend((part, within, False) for part in parts)
+                case tree.Attribute(value=value):
+                    inner.append((value, here, False))
                 case _:
-                    inner.extend((child, here, False) for child in children(node))
+                    inner.extend((child, here, False) for child in tree.children(node))
             pending.extend(reversed(inner))
 
     def _name(self, name: tree.Name, scope: _Scope, *, called: bool) -> None:
@@ -241,7 +248,9 @@ class _Reader:
             word = str(symbol.symbol.value)
             span = symbol.symbol.span
             if word.startswith("_"):
-                self.names.append(NameProblem("private-symbol", f'"{word}" begins with _ and belongs to "{path}" alone', span))
+                self.names.append(
+                    NameProblem("private-symbol", f'"{word}" begins with _ and belongs to "{path}" alone', span)
+                )
             elif module is None or (module.faults and word not in brought):
                 continue
             elif word in brought and word not in known:
@@ -252,38 +261,13 @@ class _Reader:
                     tail, guess = "; it is part of the language and needs no load", None
                 else:
                     tail, guess = hint(word, known, "symbols")
-                self.names.append(NameProblem("unknown-symbol", f'"{path}" does not define "{word}"{tail}', span, guess))
+                self.names.append(
+                    NameProblem("unknown-symbol", f'"{path}" does not define "{word}"{tail}', span, guess)
+                )
 
 
 def _steps(word: str, other: str) -> int:
     return 0 if word.casefold() == other.casefold() else distance(word, other, 2)
-
-
-def children(node: tree.Node) -> Iterator[tree.Node]:
-    """Yield the expressions directly inside one that opens no scope, in the order of the text."""
-    match node:
-        case tree.ListExpr(elements=elements):
-            yield from elements
-        case tree.DictExpr(entries=entries):
-            for key, value in entries:
-                yield key
-                yield value
-        case tree.Attribute(value=value):
-            yield value
-        case tree.Index(value=value, parts=parts):
-            yield value
-            yield from parts
-        case tree.Unary(operand=operand):
-            yield operand
-        case tree.Binary(left=left, right=right):
-            yield left
-            yield right
-        case tree.Conditional(test=test, then=then, otherwise=otherwise):
-            yield then
-            yield test
-            yield otherwise
-        case _:
-            return
 
 
 def check(
@@ -296,7 +280,9 @@ def check(
         match node:
             case tree.Literal(value=value):
                 return NOT_FINITE if isinstance(value, float) and not is_finite(value) else value
-            case tree.Unary(op="-", operand=tree.Literal(value=int() | float() as value)) if not isinstance(value, bool):
+            case tree.Unary(op="-", operand=tree.Literal(value=int() | float() as value)) if not isinstance(
+                value, bool
+            ):
                 return -value if is_finite(value) else NOT_FINITE
             case tree.ListExpr(elements=elements):
                 return [value_of(element) for element in elements]

@@ -36,7 +36,9 @@ def normalise(path: str) -> str | Refusal:
     if "\0" in path:
         return Refusal("path-refused", "the path holds a NUL")
     if "\\" in path:
-        return Refusal("path-refused", f'the path "{path}" holds a backslash; separate its parts with /', path.replace("\\", "/"))
+        return Refusal(
+            "path-refused", f'the path "{path}" holds a backslash; separate its parts with /', path.replace("\\", "/")
+        )
     if path.startswith("/") or (path[1:2] == ":" and path[0].isascii() and path[0].isalpha()):
         return Refusal("path-refused", f'the path "{path}" is absolute; paths are relative to the pack')
     parts = [part for part in path.split("/") if part not in ("", ".")]

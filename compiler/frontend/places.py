@@ -4,7 +4,7 @@ The evaluator says where the n-th call stands; the tree of that file then gives 
 its arguments. Only used when something is wrong.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend import tree
@@ -13,9 +13,9 @@ from crucible.compiler.frontend.lower import InCall
 from crucible.compiler.frontend.names import bound_names
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY
 from crucible.compiler.frontend.source_file import SourceFile
+from crucible.compiler.frontend.vocabulary import BUILTINS, CONSTRUCTORS
 from crucible.schemas.diagnostic import Related
 from crucible.schemas.span import Position, Span
-
 
 
 class Place(NamedTuple):
@@ -30,7 +30,9 @@ class Place(NamedTuple):
 class Places:
     """Finds the places of recorded calls in the files of one compile."""
 
-    def __init__(self, files: Mapping[int, SourceFile], calls: list[Any], locate: Callable[[list[int]], list[Any]]) -> None:
+    def __init__(
+        self, files: Mapping[int, SourceFile], calls: list[Any], locate: Callable[[list[int]], list[Any]]
+    ) -> None:
         self._files = files
         self._calls = calls
         self._locate = locate
@@ -85,7 +87,7 @@ class Places:
 
 def frame_span(file: SourceFile, line: int, name: str) -> Span:
     """Return the place of a call of a function on a line; the line's text when that is unclear."""
-    for node in tree.walk(file.source):
+    for node in tree.walk(*file.source.statements):
         if isinstance(node, tree.Call) and node.span.begin.line == line and _callee(node) == name:
             return node.function.span
     lines = file.text.split("\n")
@@ -101,7 +103,9 @@ def _callee(call: tree.Call) -> str | None:
 
 def call_at(file: SourceFile, begin: Position, constructor: str) -> tree.Call | None:
     """Return the call that begins at a position: that of the constructor, if several do."""
-    calls = [node for node in tree.walk(file.source) if isinstance(node, tree.Call) and node.span.begin == begin]
+    calls = [
+        node for node in tree.walk(*file.source.statements) if isinstance(node, tree.Call) and node.span.begin == begin
+    ]
     for call in calls:
         if _callee(call) == constructor:
             return call
@@ -113,7 +117,9 @@ def node_at(file: SourceFile, begin: Position, width: int) -> Span:
 
     ``width`` is how many columns the evaluator underlined, 0 when it does not say.
     """
-    spans = [node.span for node in tree.walk(file.source) if node.span.begin == begin and node.span.end > begin]
+    spans = [
+        node.span for node in tree.walk(*file.source.statements) if node.span.begin == begin and node.span.end > begin
+    ]
     fitting = [span for span in spans if span.end.line == begin.line and span.end.column - begin.column == width]
     if fitting:
         return fitting[0]
@@ -132,14 +138,14 @@ def spot_in(file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = 
         return call.function.span, None
     argument = _argument(call, spot)
     if argument is None:
-        stars = [a for a in call.arguments if a.star]
-        return (stars[-1].span, None) if stars else (call.function.span, None)
+        hidden = "*" if spot.argument.startswith("#") else "**"
+        stars = [a.span for a in call.arguments if a.star == hidden]
+        return stars[-1] if stars else call.function.span, None
     if spot.part != "value" and argument.name is not None:
         return argument.name.span, None
     node = argument.value
     value = _recorded(record, spot)
     for index in spot.path:
-        node = _follow(file, node)
         inner = _element(file, node, index, len(value) if isinstance(value, list) else None)
         if inner is None:
             break
@@ -170,26 +176,38 @@ def _recorded(record: Any, spot: Spot) -> Any:
     return next((value for name, value in record[2] if name == spot.argument), None)
 
 
-def _follow(file: SourceFile | None, node: tree.Node) -> tree.Node:
-    """Return the list that a name stands for, when the file binds it once, at the top, to a display."""
+def _follow(file: SourceFile | None, node: tree.Node, *, whole: bool = False) -> tree.Node:
+    """Return the expression that a name stands for, when the file binds it in one place.
+
+    A list that only grows keeps its first elements; ``whole`` asks for one that does not even grow.
+    """
     if file is None or not isinstance(node, tree.Name):
         return node
     found: list[tree.Assign] = []
-    for statement in tree.walk(file.source):
-        if isinstance(statement, tree.Assign) and isinstance(statement.target, tree.Name) and statement.target.id == node.id:
-            found.append(statement)
-        elif isinstance(statement, (tree.For, tree.Def, tree.Parameter, tree.Clause)) and node.id in _also_binds(statement):
-            return node
-    if len(found) == 1 and found[0] in file.source.statements and found[0].op == "=":
-        return found[0].value
-    return node
+    for other in tree.walk(*file.source.statements):
+        match other:
+            case tree.Assign(target=tree.Name(id=node.id), op=op):
+                if op == "=":
+                    found.append(other)
+                elif whole or op != "+=":
+                    return node
+            case tree.Assign(target=tree.Index(value=tree.Name(id=node.id))):
+                return node
+            case tree.Attribute(value=tree.Name(id=node.id), name=method):
+                if whole or method.id not in ("append", "extend"):
+                    return node
+            case _ if node.id in _also_binds(other):
+                return node
+    return found[0].value if len(found) == 1 else node
 
 
 def _also_binds(node: tree.Node) -> set[str]:
     match node:
-        case tree.Parameter(name=name) | tree.Def(name=name):
+        case tree.Parameter(name=name) | tree.Def(name=name) | tree.LoadSymbol(local=name):
             return {name.id}
         case tree.For(target=target) | tree.Clause(target=target) if target is not None:
+            return set(bound_names([tree.Assign(target.span, target, "=", target)]))
+        case tree.Assign(target=tree.ListExpr() as target):
             return set(bound_names([tree.Assign(target.span, target, "=", target)]))
         case _:
             return set()
@@ -216,8 +234,49 @@ def _element(file: SourceFile | None, node: tree.Node, index: int, total: int | 
 
 def _size(file: SourceFile | None, node: tree.Node) -> int | None:
     """Return how many elements an expression has, None when reading cannot tell."""
-    node = _follow(file, node)
+    node = _follow(file, node, whole=True)
     return len(node.elements) if isinstance(node, tree.ListExpr) else None
+
+
+def suspect(file: SourceFile, call: tree.Call, kind: str) -> tree.Node:
+    """Return the value or element in a call that is of a type that no argument takes.
+
+    ``kind`` is "range" or that of something to call; the evaluator does not say which one it was.
+    """
+    defined = {s.name.id for s in tree.walk(*file.source.statements) if isinstance(s, tree.Def)}
+    callables = (defined | CONSTRUCTORS.keys() | BUILTINS) - {"True", "False", "None"}
+
+    def weight(node: tree.Node) -> int:
+        """Say how likely it is: 2 for surely, 1 for perhaps, 0 for no."""
+        match _follow(file, node):
+            case tree.Lambda():
+                return 2 * (kind != "range")
+            case tree.Call(function=tree.Name(id=name)):
+                return 2 * (kind == "range") if name == "range" else name not in CONSTRUCTORS
+            case tree.Name(id=name) if name in callables:
+                return 2 * (kind != "range")
+            case tree.DictExpr(entries=entries):
+                return max((weight(value) for _, value in entries), default=0)
+            case tree.Literal():
+                return 0
+            case _:
+                return 1
+
+    parts = [part for argument in call.arguments for part in _parts(argument.value)]
+    return max(parts, key=weight, default=call.function)
+
+
+def _parts(node: tree.Node) -> Iterator[tree.Node]:
+    """Yield the elements of a display, of nested ones, and of sums of them; anything else is its own part."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, tree.ListExpr):
+            pending.extend(reversed(node.elements))
+        elif isinstance(node, tree.Binary) and node.op == "+":
+            pending += [node.right, node.left]
+        else:
+            yield node
 
 
 def inner_span(file: SourceFile, node: tree.Literal) -> Span | None:

@@ -18,7 +18,9 @@ _GRACE: Final = 0.5
 _TERM, _KILL, _ALARM, _CPU = 15, 9, 14, 24  # as Linux and macOS number them; importing signal costs a millisecond
 _LARGEST_MESSAGE: Final = 64 << 20
 _MOST_STDERR: Final = 4096
-_PROGRAM: Final = "import sys;sys.path[:]=sys.argv.pop().split(chr(10));from crucible.compiler.frontend.evaluate import main;main()"
+_PROGRAM: Final = (
+    "import sys;sys.path[:]=sys.argv.pop().split(chr(10));from crucible.compiler.frontend.evaluate import main;main()"
+)
 Reply = dict[str, Any]
 
 
@@ -118,7 +120,9 @@ class Sandbox:
         """Read one message."""
         size = int.from_bytes(self._take(4), "big")
         if size > _LARGEST_MESSAGE:
-            raise Death("limit-exceeded", f"what the source evaluates to may have {_LARGEST_MESSAGE:,} bytes; this is {size:,}")
+            raise Death(
+                "limit-exceeded", f"what the source evaluates to may have {_LARGEST_MESSAGE:,} bytes; this is {size:,}"
+            )
         try:
             message = json.loads(self._take(size))
         except (ValueError, RecursionError):
@@ -149,13 +153,12 @@ class Sandbox:
             if not ready:
                 self._end()
                 raise self._too_slow()
-            for descriptor, event in ready:
-                if descriptor != self._errors:
-                    return
-                if event & select.POLLIN:
-                    self._stderr += os.read(self._errors, _MOST_STDERR)
-                    raise self._dead()
-                poll.unregister(self._errors)
+            if any(descriptor != self._errors for descriptor, _ in ready):
+                return  # what it wrote before it died is read first
+            if ready[0][1] & select.POLLIN:
+                self._stderr += os.read(self._errors, _MOST_STDERR)
+                raise self._dead()
+            poll.unregister(self._errors)
 
     def _dead(self) -> Death:
         """End the child if need be and say what it died of."""
@@ -172,9 +175,15 @@ class Sandbox:
         status = self._status or 0
         said = self._stderr.decode(errors="replace")
         words = said.lower()
-        if (os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3) or any(w in words for w in ("memory", "capacity", "alloc")):
+        if (os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3) or any(
+            w in words for w in ("memory", "capacity", "alloc")
+        ):
             most = self._limits.heap_bytes
-            return Death("limit-exceeded", f"the Starlark heap may have {most >> 20} MiB; the evaluation asked for more", heap=True)
+            return Death(
+                "limit-exceeded",
+                f"the Starlark heap may have {most >> 20} MiB; the evaluation asked for more",
+                heap=True,
+            )
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (_CPU, _ALARM):
             return self._too_slow()
         first = said.strip().split("\n", 1)[0][:200]

@@ -259,13 +259,14 @@ class Source:
 def children(node: Node) -> list[Node]:
     """Return the nodes right under a node, in the order of their fields."""
     found: list[Node] = []
-    for field in node.__match_args__:  # type: ignore[attr-defined]
-        value = getattr(node, field)
-        if isinstance(value, Node):
-            found.append(value)
-        elif isinstance(value, tuple) and field != "span":
-            for element in value:
-                found.extend(element if isinstance(element, tuple) else (element,))
+    if type(node) not in (Name, Literal):
+        for field in node.__match_args__[1:]:  # type: ignore[attr-defined]  # all but the span
+            value = getattr(node, field)
+            if isinstance(value, tuple):
+                for element in value:
+                    found.extend(element if isinstance(element, tuple) else (element,))
+            elif isinstance(value, Node):
+                found.append(value)
     return found
 
 

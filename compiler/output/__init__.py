@@ -1,0 +1,1 @@
+"""Results are shown: diagnostics as text and JSON, and what else becomes of a workflow."""

@@ -188,7 +188,7 @@ def _snippet(
         return []
     begin, end = block.span
     first = min(begin.column - 1, len(line))
-    last = min(end.column - 1, len(line)) if end.line == begin.line else len(line.rstrip())
+    last = end.column - 1 if end.line == begin.line else len(line.rstrip())
     room = _ROOM if width is None else max(_LEAST_ROOM, width - gutter - len(" | "))
     shown, before, carets = _underline(line, first, last, room)
     bar = paint("gutter", "|")

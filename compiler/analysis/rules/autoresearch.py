@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from crucible.compiler.analysis.rules.case import Case
+from crucible.compiler.analysis.rules.case import Case, kind_of
 from crucible.schemas.diagnostic import At, Finding
 from crucible.schemas.ir import EngineTask
 
@@ -39,7 +39,7 @@ def result_not_decide(case: Case) -> Iterator[Finding]:
     result = _result(case)
     if result is not None and case.tasks[result].operation != "decide":
         task = case.tasks[result]
-        kind = task.operation or task.kind
+        kind = kind_of(task)
         message = (
             f'the result "{task.name}" ({kind}) is no decide task; an autoresearch workflow names the one that decides'
         )
@@ -60,7 +60,7 @@ def measurement_not_measured(case: Case) -> Iterator[Finding]:
     if decision is not None and _measured(case) is None:
         result, source = decision
         task = case.tasks[source]
-        kind = task.operation or task.kind
+        kind = kind_of(task)
         message = f'"{case.tasks[result].name}" decides on "{task.name}" ({kind}); name a measure or grade task'
         yield Finding("measurement-not-measured", message, At(result, "source"))
 

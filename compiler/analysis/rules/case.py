@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from crucible.compiler.analysis.graph import Graph
 from crucible.schemas.diagnostic import Finding
-from crucible.schemas.ir import EngineTask, Workflow
+from crucible.schemas.ir import EngineTask, Task, Workflow
 
 # The loop's own task that a spliced task may depend on, and the four names the loop needs (language.md §7).
 LOOP_ENTRY: Final = "propose"
@@ -94,6 +94,11 @@ class Case:
         if not self.vague:
             return True
         return index not in self.vague and not any(self.graph.is_ancestor(other, index) for other in self.vague)
+
+
+def kind_of(task: Task) -> str:
+    """Name what a task is as its author does: an engine task by its operation."""
+    return task.operation or task.kind
 
 
 def first_places(names: Iterable[str]) -> dict[str, int]:

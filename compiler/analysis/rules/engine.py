@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from crucible.compiler.analysis.rules.case import Case
+from crucible.compiler.analysis.rules.case import Case, kind_of
 from crucible.schemas.diagnostic import At, Finding
 from crucible.schemas.ir import EvaluateTask, TopKTask
 
@@ -35,7 +35,7 @@ def engine_in_playbook(case: Case) -> Iterator[Finding]:
     if case.workflow.type == "playbook":
         for index, task in enumerate(case.tasks):
             if task.operation or isinstance(task, TopKTask):
-                kind = task.operation or task.kind
+                kind = kind_of(task)
                 message = f'"{task.name}" ({kind}) is in a playbook, which has agent, command and evaluate tasks only'
                 yield Finding("engine-in-playbook", message, At(index))
 
@@ -110,7 +110,7 @@ def _not_evaluates(case: Case, field: str, code: str) -> Iterator[Finding]:
     for index, name, found in _named(case, field, "grade"):
         task = case.tasks[found]
         if not isinstance(task, EvaluateTask):
-            kind = task.operation or task.kind
+            kind = kind_of(task)
             message = f'"{case.tasks[index].name}" takes its {what} from "{name}" ({kind}); name an evaluate task'
             yield Finding(code, message, At(index, field))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from crucible.compiler.analysis.rules.case import Case
+from crucible.compiler.analysis.rules.case import Case, kind_of
 from crucible.schemas.diagnostic import At, Finding
 from crucible.schemas.ir import AgentTask, Task, is_session_name
 
@@ -26,7 +26,7 @@ def session_unsupported(case: Case) -> Iterator[Finding]:
     """Find sessions on tasks that are no turns of an agent."""
     for index, task in enumerate(case.tasks):
         if task.session is not None and not _may_have_session(task):
-            kind = task.operation or task.kind
+            kind = kind_of(task)
             message = f'"{task.name}" ({kind}) has a session; only agent and propose tasks do'
             yield Finding("session-unsupported", message, At(index))
 

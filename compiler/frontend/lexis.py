@@ -1,0 +1,79 @@
+"""What a token of Starlark is: one master expression that cuts a text as the evaluator's own lexer does.
+
+A match begins with the blanks before the token; its last group tells the kind of token, no group the end.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from crucible.schemas.span import Position, Span
+
+RESERVED: Final = frozenset({
+    "as", "assert", "async", "await", "class", "del", "except", "finally", "from", "global", "import", "is", "nonlocal",
+    "raise", "try", "while", "with", "yield",
+})  # fmt: skip
+KEYWORDS: Final = RESERVED | {
+    "and", "break", "continue", "def", "elif", "else", "for", "if", "in", "lambda", "load", "not", "or", "pass",
+    "return",
+}  # fmt: skip
+
+_STRING_BODY = (
+    r"(?:'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+'''"
+    r'|"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"""'
+    r"|'(?!'')[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'"
+    r'|"(?!"")[^"\\\n]*+(?:\\.[^"\\\n]*+)*+")'
+)
+
+# The groups of TOKEN, in order.
+STRING, BROKEN, NAME, FLOAT, INT, OPEN, CLOSE, OP, NEWLINE, COMMENT, OTHER = range(1, 12)
+
+TOKEN = re.compile(
+    r"(?: |\\\r?\n)*+(?:"
+    rf"(r?{_STRING_BODY})"
+    rf"|(fr?{_STRING_BODY}|f?r?(?:'''|\"\"\").*|f?r?['\"](?:[^\\\n]|\\.?)*+)"
+    r"|([A-Za-z_][A-Za-z0-9_]*+)"
+    r"|([0-9]++(?:\.[0-9]*+(?:[eE][-+]?[0-9]++)?|[eE][-+]?[0-9]++)|\.[0-9]++(?:[eE][-+]?[0-9]++)?)"
+    r"|(0[xX][0-9a-fA-F]++|0[oO][0-7]++|0[bB][01]++|[0-9]++)"
+    r"|([(\[{])"
+    r"|([)\]}])"
+    r"|(//=?|<<=?|>>=?|\*\*|->|\.\.\.|[-+*%&|^/=<>!]=|[-+*/%&|^~<>=,:;.])"
+    r"|(\r?\n[ \t\r\n]*+)"
+    r"|(#[^\n]*+)"
+    r"|(.)"
+    r"|\Z)",
+    re.DOTALL,
+)
+BLANK: Final = " \t\r\n"
+
+
+class Fault(NamedTuple):
+    """A diagnostic of this stage, before the file is known."""
+
+    code: str
+    message: str
+    span: Span | None
+    related: tuple[str, Span] | None = None
+
+
+def place(text: str, begin: int, end: int) -> Span:
+    """Return the span of ``text[begin:end]``."""
+    first = Position(text.count("\n", 0, begin) + 1, begin - text.rfind("\n", 0, begin))
+    last = Position(first.line + text.count("\n", begin, end), end - text.rfind("\n", 0, end))
+    return Span(first, last)
+
+
+def matches(text: str) -> Iterator[re.Match[str]]:
+    """Iterate over the tokens of a text, behind the blanks that it begins with."""
+    return TOKEN.finditer(text, len(lead(text)))
+
+
+def indentation(blank: str) -> int:
+    """Return the indentation of the line that a run of blanks leads to, a tab counting as 8."""
+    line = blank[blank.rfind("\n") + 1 :]
+    return line.count(" ") + 8 * line.count("\t")
+
+
+def lead(text: str) -> str:
+    """Return the blanks that a text begins with."""
+    return text[: len(text) - len(text.lstrip(BLANK))]

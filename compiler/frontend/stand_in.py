@@ -1,0 +1,87 @@
+"""What is read instead of a line that cannot be read: the names that it seems to bind.
+
+Without them every later use of such a name would look like a mistake of its own.
+"""
+
+from itertools import pairwise
+
+from crucible.compiler.frontend.leaf import Leaf
+from crucible.schemas.span import Span
+
+_WORDS = {"NAME": "None", "STRING": '""', "PASS": "pass", "IF": "if", "ASSIGN": "="}
+
+
+def made_up(span: Span, *terminals: str) -> list[Leaf]:
+    return [Leaf(terminal, _WORDS.get(terminal, ""), span, "") for terminal in terminals]
+
+
+def stand_in(leaves: list[Leaf], *, opens: bool) -> list[Leaf]:
+    """Return a line that binds the names which a line that cannot be read seems to bind.
+
+    ``opens`` tells whether an indented block follows, so that the stand-in is its header.
+    """
+    span = leaves[-1].span
+    header: list[Leaf] = []
+    if leaves[0].type == "DEF" and len(leaves) > 1 and leaves[1].type == "NAME":
+        header = [*leaves[:2], *made_up(span, "LPAR"), *_parameters(leaves), *made_up(span, "RPAR")]
+    elif leaves[0].type == "FOR":
+        header = [leaves[0], *(_leading_names(leaves[1:]) or made_up(span, "NAME")), *made_up(span, "IN", "NAME")]
+    elif opens:
+        header = made_up(span, "IF", "NAME")
+    if header:
+        return header + (made_up(span, "COLON", "NEWLINE") if opens else made_up(span, "COLON", "PASS", "NEWLINE"))
+    made: list[Leaf] = []
+    for small in _split(leaves):
+        targets = _leading_names(small)
+        if small[0].type == "LOAD":
+            made += _load(small)
+        elif targets and [leaf.type for leaf in small[len(targets) :][:1]] in (["ASSIGN"], ["COLON"]):
+            made += [*targets, *made_up(span, "ASSIGN", "NAME", "SEMICOLON")]
+    return (made or made_up(span, "PASS")) + made_up(span, "NEWLINE")
+
+
+def _parameters(leaves: list[Leaf]) -> list[Leaf]:
+    """Return the names of the parameters of a def as plain parameters."""
+    known: dict[str, Leaf] = {}
+    for before, leaf in pairwise(leaves[2:]):
+        if leaf.type == "NAME" and before.type in ("LPAR", "COMMA", "STAR", "STAR2"):
+            known.setdefault(leaf.text, leaf)
+    return [part for leaf in known.values() for part in (leaf, *made_up(leaf.span, "COMMA"))]
+
+
+def _leading_names(leaves: list[Leaf]) -> list[Leaf]:
+    """Return the names between commas that a line begins with, with the commas between them."""
+    found: list[Leaf] = []
+    for place, leaf in enumerate(leaves):
+        if leaf.type != ("COMMA" if place % 2 else "NAME"):
+            break
+        found.append(leaf)
+    return found[: len(found) - 1 + len(found) % 2] if found else []
+
+
+def _split(leaves: list[Leaf]) -> list[list[Leaf]]:
+    """Cut a line at its semicolons."""
+    parts: list[list[Leaf]] = [[]]
+    for leaf in leaves:
+        if leaf.type == "SEMICOLON":
+            parts.append([])
+        else:
+            parts[-1].append(leaf)
+    return [part for part in parts if part]
+
+
+def _load(leaves: list[Leaf]) -> list[Leaf]:
+    """Return a load statement of what can be recognised in a broken one, with a semicolon; [] if too little can."""
+    symbols: list[Leaf] = []
+    strings = [place for place, leaf in enumerate(leaves) if leaf.type == "STRING"]
+    for place in strings[1:]:
+        alias = (
+            leaves[place - 2 : place] if [leaf.type for leaf in leaves[place - 2 : place]] == ["NAME", "ASSIGN"] else []
+        )
+        symbols += [*made_up(leaves[place].span, "COMMA"), *alias, leaves[place]]
+    if not symbols:
+        return []
+    for place in strings:
+        leaves[place].value = leaves[place].value or ""
+    span = leaves[-1].span
+    return [leaves[0], *made_up(span, "LPAR"), leaves[strings[0]], *symbols, *made_up(span, "RPAR", "SEMICOLON")]

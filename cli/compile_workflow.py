@@ -3,8 +3,29 @@
 import argparse
 import os
 
-from crucible.cli.output import Usage, failed, named_input, product, relative, remark, report_text
-from crucible.compiler.pipeline import Compiled, Options, Unreadable, compile_file, compile_source
+from crucible.cli.facts import ManifestFacts
+from crucible.cli.output import (
+    UNREADABLE,
+    WRONG_USAGE,
+    Usage,
+    failed,
+    named_input,
+    product,
+    relative,
+    remark,
+    report_text,
+    unreadable,
+)
+from crucible.compiler.frontend.limits import LIMITS
+from crucible.compiler.pipeline import (
+    Compiled,
+    Options,
+    Refusal,
+    Unreadable,
+    compile_file,
+    compile_source,
+    read_named,
+)
 from crucible.schemas.diagnostic import Diagnostic, has_errors
 
 TYPE_CHECKING = False
@@ -14,44 +35,51 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile, then write what was asked for; nothing is written when anything is wrong."""
+    name = arguments.manifest
+    held = None
     try:
-        if arguments.check and not arguments.manifest:
-            message = "--check needs --manifest"
-            raise Usage(message)
-        if arguments.param and arguments.manifest:
-            message = "--param is for a launch; a manifest holds a playbook before its launch"
-            raise Usage(message)
-        params = None if arguments.param is None else tuple(_pair(text) for text in arguments.param)
+        params = _launch(arguments)
         source = named_input(arguments.file, arguments.stdin_filename)
-    except Usage as error:
-        return failed(str(error), arguments.format, to_stdout=False)
-    manifest = None
-    if arguments.manifest:
-        try:
-            with open(arguments.manifest, "rb") as file:
-                manifest = file.read()
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            return failed(f"cannot read {arguments.manifest}: {reason}", arguments.format, to_stdout=False)
-    path = relative(source.path)
-    facts = _Manifest(arguments.manifest or os.path.join(os.path.dirname(path), "crucible.toml"), manifest)
-    options = Options(params=params, judge_direction=facts.judge_direction, admit=arguments.admit)
-    if arguments.admit:
-        options = options._replace(persist=facts.can_persist())
-    try:
+        asked = name
+        if name is not None:
+            held = read_named(name, LIMITS.json_bytes, "a manifest")
+        if isinstance(held, Refusal):
+            return _report(arguments, Compiled(None, []), [Diagnostic(held.code, held.message, name)])
+        asked = source.path
+        path = relative(source.path)
+        facts = ManifestFacts(name or os.path.join(os.path.dirname(path), "crucible.toml"), held)
+        options = Options(params=params, judge_direction=facts.judge_direction, admit=arguments.admit)
+        if arguments.admit:
+            options = options._replace(persist=facts.can_persist())
         compiled = compile_file(path, options) if source.data is None else compile_source(source.data, path, options)
+    except Usage as error:
+        return failed(WRONG_USAGE, str(error), arguments.format, to_stdout=False)
     except Unreadable as error:
-        return failed(f"cannot read {arguments.file}: {error}", arguments.format, to_stdout=False)
+        return failed(UNREADABLE, unreadable(asked, error), arguments.format, to_stdout=False)
     if arguments.format == "text":
         remark("".join(f"{line}\n" for line in compiled.printed))
     if has_errors(compiled.diagnostics):
         return _report(arguments, compiled, compiled.diagnostics)
-    if manifest is not None:
-        return _materialise(arguments, compiled, path, manifest)
+    if held is not None:
+        return _materialise(arguments, compiled, path, held)
     if compiled.workflow is None:
         return _report(arguments, compiled, compiled.diagnostics) or 1
     _finish(arguments, compiled, compiled.diagnostics)
     return 0
+
+
+def _launch(arguments: argparse.Namespace) -> tuple[tuple[str, str], ...] | None:
+    """Return the parameters of a launch, None when there is none; raise Usage for options that do not go together."""
+    message = None
+    if arguments.check and not arguments.manifest:
+        message = "--check needs --manifest"
+    elif arguments.param and arguments.manifest:
+        message = "--param is for a launch; a manifest holds a playbook before its launch"
+    elif arguments.manifest and arguments.file.endswith(".toml"):
+        message = "--manifest is filled from a source or a canonical JSON, not from a manifest"
+    if message:
+        raise Usage(message)
+    return None if arguments.param is None else tuple(_pair(text) for text in arguments.param)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -77,11 +105,11 @@ def _finish(arguments: argparse.Namespace, compiled: Compiled, diagnostics: list
     """Print the product, and on standard error what else there is to say."""
     from crucible.schemas.canonical import dumps
 
+    if compiled.workflow is not None:
+        product(dumps(compiled.workflow))
     _report(arguments, compiled, diagnostics)
     if arguments.verbose and arguments.format == "text":
         remark("".join(f"embedded {name} ({size:,} characters)\n" for name, size in compiled.prompts))
-    if compiled.workflow is not None and not arguments.check:
-        product(dumps(compiled.workflow))
 
 
 def _materialise(arguments: argparse.Namespace, compiled: Compiled, path: str, data: bytes) -> int:
@@ -114,33 +142,3 @@ def _materialise(arguments: argparse.Namespace, compiled: Compiled, path: str, d
         return _report(arguments, compiled, [Diagnostic(code, outcome.value, name)])
     _finish(arguments, compiled, compiled.diagnostics)
     return 0
-
-
-class _Manifest:
-    """What a compile asks of the manifest: read when it is asked, silent about one that is none."""
-
-    def __init__(self, path: str, data: bytes | None) -> None:
-        self._path = path
-        self._data = data
-
-    def _table(self, name: str) -> dict[str, object]:
-        import tomllib
-
-        try:
-            if self._data is None:
-                with open(self._path, "rb") as file:
-                    self._data = file.read()
-            table = tomllib.loads(self._data.decode().removeprefix("\ufeff")).get(name)
-        except (OSError, ValueError):
-            return {}
-        return table if isinstance(table, dict) else {}
-
-    def judge_direction(self) -> str | None:
-        """Return [judge].direction."""
-        direction = self._table("judge").get("direction")
-        return direction if isinstance(direction, str) else None
-
-    def can_persist(self) -> bool:
-        """Tell whether backend and harness can continue a conversation; without a manifest, the defaults can."""
-        agent = self._table("agent")
-        return agent.get("backend", "local") in ("local", "openshell") and agent.get("harness", "claude") != "hermes"

@@ -2,40 +2,72 @@
 
 import argparse
 import gc
+import os
 
-from crucible.cli.output import Usage, failed, named_input, product, relative, remark, report_text
-from crucible.compiler.pipeline import Compiled, Unreadable, compile_file, compile_source
+from crucible.cli.facts import ManifestFacts
+from crucible.cli.output import (
+    UNREADABLE,
+    WRONG_USAGE,
+    Input,
+    Usage,
+    failed,
+    named_input,
+    product,
+    relative,
+    remark,
+    report_text,
+    unreadable,
+)
+from crucible.compiler.pipeline import Compiled, Options, Unreadable, compile_file, compile_source
 from crucible.schemas.diagnostic import Diagnostic, arrange, has_errors
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile every source without a launch and report; exit code 1 when anything is an error."""
+    """Compile every source without a launch and report; exit code 1 for an error, 2 for a file that cannot be read."""
     gc.freeze()
     gc.enable()  # many sources in one process do leave something to collect
+    try:
+        sources = _sources(arguments.files, arguments.stdin_filename)
+    except Usage as error:
+        return failed(WRONG_USAGE, str(error), arguments.format, to_stdout=True)
     diagnostics: list[Diagnostic] = []
     texts: dict[str, str] = {}
-    for name in arguments.files:
+    files: set[str] = set()
+    status = 0
+    for source in sources:
+        path = relative(source.path)
         try:
-            source = named_input(name, arguments.stdin_filename if name == "-" else None)
-            compiled = _compile(relative(source.path), source.data)
-        except (Usage, Unreadable) as error:
-            message = f"cannot read {name}: {error}" if isinstance(error, Unreadable) else str(error)
-            return failed(message, arguments.format, to_stdout=True)
+            compiled = _compile(path, source)
+        except Unreadable as error:
+            diagnostics.append(Diagnostic(UNREADABLE, unreadable(path, error)))
+            status = 2
+            continue
         diagnostics += compiled.diagnostics
         texts |= compiled.texts
-        if arguments.format == "text":
-            remark("".join(f"{line}\n" for line in compiled.printed))
+        files |= {path, *compiled.texts}
+        remark("".join(f"{line}\n" for line in compiled.printed))
     from crucible.compiler.output.report import summary, to_json
 
     diagnostics = arrange(diagnostics)
-    files = len(texts) or len(arguments.files)
     if arguments.format == "json":
-        product(to_json(diagnostics, files))
+        product(to_json(diagnostics, len(files)))
     else:
         text = report_text(diagnostics, texts, 1)
-        product(f"{text}\n{summary(diagnostics, files)}\n" if text else f"{summary(diagnostics, files)}\n")
-    return 1 if has_errors(diagnostics) else 0
+        product((f"{text}\n" if text else "") + f"{summary(diagnostics, len(files))}\n")
+    return status or (1 if has_errors(diagnostics) else 0)
 
 
-def _compile(path: str, data: bytes | None) -> Compiled:
-    return compile_file(path) if data is None else compile_source(data, path)
+def _sources(files: list[str], stdin_filename: str | None) -> list[Input]:
+    """Return the sources that the arguments name; standard input is one of them at most."""
+    if stdin_filename is not None and "-" not in files:
+        named_input(files[0], stdin_filename)
+    if files.count("-") > 1:
+        message = "standard input can be read once"
+        raise Usage(message)
+    return [named_input(name, stdin_filename if name == "-" else None) for name in files]
+
+
+def _compile(path: str, source: Input) -> Compiled:
+    facts = ManifestFacts(os.path.join(os.path.dirname(path), "crucible.toml"))
+    options = Options(judge_direction=facts.judge_direction)
+    return compile_file(path, options) if source.data is None else compile_source(source.data, path, options)

@@ -9,12 +9,13 @@ import argparse
 import gc
 import os
 import sys
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 VERSION: Final = "0.1.0"
 FAULT: Final = 3
 INTERRUPTED: Final = 130
-_REPORT: Final = "please report it with the command and the source at the project's issue tracker; --debug shows more"
+_REPORT: Final = "please report it to the project, with the command and its input; --debug shows a traceback"
 
 _TOP: Final = """\
 examples:
@@ -32,7 +33,6 @@ def parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     top = _Parser(prog="crucible", description="Compile, check and show workflows.", epilog=_TOP)
     top.add_argument("--version", action="version", version=f"crucible {VERSION}")
-    top.add_argument("--debug", action="store_true", help="show a traceback when the command itself fails")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     plan = commands.add_parser(
         "plan", help="work on one workflow", description="Work on one workflow.", epilog=_COMPILE
@@ -56,6 +56,14 @@ def parser() -> argparse.ArgumentParser:
     )
     schema.add_argument("name", nargs="?", help="which schema")
     schema.set_defaults(run="schema")
+    explain = plans.add_parser(
+        "explain",
+        help="explain a diagnostic code",
+        description="Say what a diagnostic code means; without a code, list them.",
+        epilog="example:\n  crucible plan explain dropped-task",
+    )
+    explain.add_argument("code", nargs="?", help="the code in the brackets of a diagnostic")
+    explain.set_defaults(run="explain")
     lint = commands.add_parser(
         "lint",
         help="report everything that is wrong with sources",
@@ -70,10 +78,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that keeps the lines of its examples and takes no shortened option."""
+    """A parser that keeps the lines of its examples, takes no shortened option and --debug everywhere."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+        self.add_argument("--debug", action="store_true", help="show a traceback when the command itself fails")
+
+    def error(self, message: str) -> NoReturn:
+        """Report wrong usage, as JSON when that was asked for, and leave with exit code 2."""
+        if _style() == "json":
+            from crucible.cli.output import WRONG_USAGE, failed
+
+            self.exit(failed(WRONG_USAGE, message, "json", to_stdout=_is_lint()))
+        super().error(f"{message}; {self.prog} --help shows examples")
 
 
 def _add_source(command: argparse.ArgumentParser) -> None:
@@ -93,7 +110,7 @@ def _add_compile(plans: "argparse._SubParsersAction[_Parser]") -> None:
     command = plans.add_parser(
         "compile-workflow",
         help="compile workflow.star to canonical JSON",
-        description="Compile a workflow and print its canonical JSON; with --manifest, also write its [workflow] block.",
+        description="Compile a workflow and print its canonical JSON; with --manifest, write its [workflow] too.",
         epilog=_COMPILE,
     )
     _add_source(command)
@@ -113,6 +130,8 @@ def main(argv: list[str]) -> int:
         from crucible.cli.compile_workflow import run
     elif arguments.run == "params":
         from crucible.cli.params import run
+    elif arguments.run == "explain":
+        from crucible.cli.explain import run
     elif arguments.run == "schema":
         from crucible.cli.schema import run
     else:
@@ -124,46 +143,61 @@ def entry() -> NoReturn:
     """Run the command of this process and leave it without tearing the interpreter down."""
     status = FAULT
     gc.disable()  # a short life: collecting what the imports leave costs more than it frees
+    _open_standard_streams()
     try:
-        status = main(sys.argv[1:])
-        sys.stdout.flush()
-    except SystemExit as leaving:
-        status = leaving.code if isinstance(leaving.code, int) else 2
+        try:
+            status = main(sys.argv[1:])
+        except SystemExit as leaving:
+            status = leaving.code if isinstance(leaving.code, int) else 2
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
         status = 1
     except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is one line, not a traceback
         status = _fault(error)
-    _leave(status)
+    os._exit(status)
+
+
+def _open_standard_streams() -> None:
+    """Open what the starter has closed, or the next file would take its number; writing to it fails as before."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)
 
 
 def _fault(error: Exception) -> int:
     """Say that something is wrong with the command itself, or with the machine under it."""
+    from crucible.cli.output import FAULT as CODE
+    from crucible.cli.output import SYSTEM_ERROR, failed
+
     if "--debug" in sys.argv:
         import traceback
 
         traceback.print_exc()
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        sys.stderr.write(f"crucible: {where}{error.strerror or error}\n")
-        return 2
-    line = f"crucible: a fault of ours: {type(error).__name__}: {error}"
-    sys.stderr.write(f"{' '.join(line.split())[:500]}\n{_REPORT}\n")
-    if "json" in sys.argv or "--format=json" in sys.argv:
-        from crucible.cli.output import fault_report
-
-        fault_report(line)
-    return FAULT
+    with suppress(OSError):
+        if isinstance(error, OSError):
+            where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+            is_deaf = error.filename == "standard output" and _is_lint()
+            style = "text" if is_deaf else _style()
+            return failed(SYSTEM_ERROR, f"{where}{error.strerror or error}", style, to_stdout=_is_lint())
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        failed(CODE, f"a fault of ours: {what}; {_REPORT}", _style(), to_stdout=_is_lint())
+    return 2 if isinstance(error, OSError) else FAULT
 
 
-def _leave(status: int) -> NoReturn:
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            status = status or 1
-    os._exit(status)
+def _style() -> str:
+    """Return the format that was asked for, also where the arguments could not be understood."""
+    asked = "--format=json" in sys.argv or ("--format", "json") in zip(sys.argv, sys.argv[1:], strict=False)
+    return "json" if asked else "text"
+
+
+def _is_lint() -> bool:
+    """Tell whether the command is lint, whose product is the report."""
+    return next((word for word in sys.argv[1:] if not word.startswith("-")), "") == "lint"
 
 
 if __name__ == "__main__":

@@ -1,22 +1,32 @@
 """How commands speak: the product on standard output, everything else on standard error."""
 
 import os
-import sys
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple
 
+from crucible.compiler.frontend.limits import LIMITS
+from crucible.compiler.frontend.pack import Refusal, over
+from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import Diagnostic
+
+# What a report says where no input is wrong; no source provokes these, so the registry of codes has them not.
+WRONG_USAGE: Final = "wrong-usage"
+SYSTEM_ERROR: Final = "system-error"
+FAULT: Final = "internal-fault"
+
+UNREADABLE: Final = "file-not-found"
 
 
 class Usage(Exception):
-    """The command was used wrongly, or a file could not be read; the text says how."""
+    """The command was used wrongly; the text says how."""
 
 
 class Input(NamedTuple):
-    """A source as it was named: its bytes when they came from standard input, and its path."""
+    """A source as it was named: what standard input gave when it came from there, and its path."""
 
     path: str
-    data: bytes | None
+    data: bytes | Refusal | None
 
 
 def named_input(file: str, stdin_filename: str | None) -> Input:
@@ -29,36 +39,83 @@ def named_input(file: str, stdin_filename: str | None) -> Input:
     if stdin_filename is None:
         message = "a source on standard input needs --stdin-filename, which names its pack"
         raise Usage(message)
-    return Input(stdin_filename, sys.stdin.buffer.read())
+    by_hand = stdin_filename.endswith((".toml", ".json"))
+    return Input(stdin_filename, _standard_input(LIMITS.json_bytes if by_hand else LIMITS.source_bytes))
+
+
+def _standard_input(most: int) -> bytes | Refusal:
+    """Read standard input to its end, or to where it passes the ceiling."""
+    data = bytearray()
+    while len(data) <= most:
+        try:
+            block = os.read(0, 1 << 16)
+        except OSError as error:
+            error.filename = "standard input"
+            raise
+        if not block:
+            return bytes(data)
+        data += block
+    return over("standard input", most, len(data))
 
 
 def product(text: str) -> None:
     """Write the product of a command to standard output, as UTF-8 whatever the locale."""
-    sys.stdout.flush()
-    _write(1, text)
+    try:
+        _write(1, text)
+    except OSError as error:
+        error.filename = "standard output"
+        raise
 
 
 def remark(text: str) -> None:
-    """Write lines that are no product to standard error."""
-    _write(2, text)
+    """Write lines that are no product to standard error; when nobody can read them, the exit code still speaks."""
+    with suppress(OSError):
+        _write(2, text)
 
 
 def _write(descriptor: int, text: str) -> None:
     data = memoryview(text.encode(errors="surrogateescape"))
     while data:
-        data = data[os.write(descriptor, data) :]
+        try:
+            data = data[os.write(descriptor, data) :]
+        except BlockingIOError:  # whoever started us shares a descriptor that does not wait
+            import select
+
+            select.select([], [descriptor], [])
 
 
-def failed(message: str, style: str, *, to_stdout: bool) -> int:
-    """Say that a command could not start its work, in the format that was asked for; exit code 2."""
+def failed(code: str, message: str, style: str, *, to_stdout: bool) -> int:
+    """Say that a command could not do its work, in the format that was asked for; exit code 2.
+
+    The report is the product of lint alone, ``to_stdout``.
+    """
+    diagnostics = [Diagnostic(code, message)]
     if style == "json":
         from crucible.compiler.output.report import to_json
 
-        (product if to_stdout else remark)(to_json([Diagnostic("file-not-found", message)], 0))
-        if not to_stdout:
-            return 2
-    remark(f"crucible: {message}\n")
+        (product if to_stdout else remark)(to_json(diagnostics, 0))
+    elif code in CODES:
+        remark(report_text(diagnostics, {}, 2))
+    else:
+        from crucible.compiler.output.report import harmless
+
+        remark(f"crucible: {harmless(message)}\n")
     return 2
+
+
+def unreadable(name: str, reason: object) -> str:
+    """Say that a named file cannot be read, and which name near it there is."""
+    message = f"cannot read {name}: {reason}"
+    if os.path.lexists(name) or name == "-":
+        return message
+    from crucible.schemas.spelling import nearest
+
+    folder, last = os.path.split(name)
+    try:
+        meant = nearest(last, os.listdir(folder or "."))
+    except (OSError, ValueError):
+        return message
+    return f'{message}; did you mean "{os.path.join(folder, meant)}"?' if meant else message
 
 
 def report_text(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], descriptor: int) -> str:
@@ -67,7 +124,7 @@ def report_text(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], des
 
     is_terminal = os.isatty(descriptor)
     colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    width = os.get_terminal_size(descriptor).columns if is_terminal else None
+    width = (os.get_terminal_size(descriptor).columns or None) if is_terminal else None
     return to_text(diagnostics, texts.get, colour=colour, width=width)
 
 
@@ -80,10 +137,3 @@ def relative(path: str) -> str:
     except OSError:
         return path
     return os.path.relpath(path, here) if os.path.commonpath((here, os.path.abspath(path))) == here else path
-
-
-def fault_report(line: str) -> None:
-    """Write the one object of --format json for a fault of ours."""
-    from crucible.compiler.output.report import to_json
-
-    product(to_json([Diagnostic("internal-fault", line)], 0))

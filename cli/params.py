@@ -3,7 +3,18 @@
 import argparse
 import json
 
-from crucible.cli.output import Usage, failed, named_input, product, relative, remark, report_text
+from crucible.cli.output import (
+    UNREADABLE,
+    WRONG_USAGE,
+    Usage,
+    failed,
+    named_input,
+    product,
+    relative,
+    remark,
+    report_text,
+    unreadable,
+)
 from crucible.compiler.pipeline import Unreadable, declared_params
 from crucible.schemas.diagnostic import has_errors
 
@@ -14,9 +25,10 @@ def run(arguments: argparse.Namespace) -> int:
         source = named_input(arguments.file, arguments.stdin_filename)
         path = relative(source.path)
         declarations, diagnostics, texts = declared_params(path, source.data)
-    except (Usage, Unreadable) as error:
-        message = f"cannot read {arguments.file}: {error}" if isinstance(error, Unreadable) else str(error)
-        return failed(message, arguments.format, to_stdout=False)
+    except Usage as error:
+        return failed(WRONG_USAGE, str(error), arguments.format, to_stdout=False)
+    except Unreadable as error:
+        return failed(UNREADABLE, unreadable(path, error), arguments.format, to_stdout=False)
     if arguments.format == "json" and diagnostics:
         from crucible.compiler.output.report import to_json
 

@@ -14,7 +14,7 @@ from crucible.compiler.frontend import names, tree
 from crucible.compiler.frontend.binding import Problem, Spot
 from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.lower import CallFinding, InCall, Lowered, is_placeholder
-from crucible.compiler.frontend.pack import Refusal
+from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
 from crucible.compiler.frontend.params import Problem as ParamProblem
 from crucible.compiler.frontend.places import Places, inner_span, node_at, spot_in, suspect
 from crucible.compiler.frontend.source_file import SourceFile
@@ -27,10 +27,11 @@ from crucible.schemas.span import Position, Span
 
 _NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
 _TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
-_CALLEE: Final = re.compile(r"call to \d+\.(\w+)$")
+_CALLEE: Final = re.compile(r"call to `?\d+\.(\w+)`?$")
 _TOO_DEEP: Final = "Maximum depth of"
 _TOO_MANY_CALLS: Final = "Starlark call stack overflow"
 _TRACE: Final = "__crucible_statement__"
+_APART: Final = "_ = 0; "
 
 
 def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnostic]:
@@ -61,7 +62,7 @@ def of_param(file: SourceFile, problem: ParamProblem) -> Diagnostic:
     related = () if problem.related is None else (Related(problem.related[0], file.shown, problem.related[1]),)
     suggestion = None
     if problem.suggestion is not None and problem.span is not None:
-        suggestion = _edit(file, problem.suggestion, problem.span, None)
+        suggestion = Suggestion(problem.suggestion, file.shown, problem.span)
     shown = file.shown if problem.span else None
     return Diagnostic(
         problem.code, problem.message, shown, problem.span, related, suggestion, CODES[problem.code].severity
@@ -101,7 +102,10 @@ class _Explanation:
 
     def run(self) -> list[Diagnostic]:
         """Say what reading shows, then, unless that forbids it, what evaluating and judging found."""
-        diagnostics = [*self._syntax(), *self._lanes(), *self._reading(), *self._refused_loads()]
+        lanes = list(self._lanes())
+        odd = {(d.file, d.span) for d in lanes}  # a lane that is no literal is of the wrong type, too
+        read = [d for d in self._reading() if (d.file, d.span) not in odd]
+        diagnostics = [*self._syntax(), *lanes, *read, *self._refused_loads()]
         answer = self._attempt.answer
         if (
             any(d.code in ("syntax-error", "unknown-name", "lane-not-literal") for d in diagnostics)
@@ -118,10 +122,15 @@ class _Explanation:
                 if has_errors(diagnostics) or self._attempt.refused_loads
                 else [*diagnostics, self._plain_error(answer["error"])]
             )
-        not_finite = {d.span for d in diagnostics if d.code == "threshold-not-finite"}
-        diagnostics += self._evaluated(skip_pairs=bool(not_finite))
+        evaluated = self._evaluated({(d.file, d.span) for d in read if d.code == "threshold-not-finite"})
+        # What both find is kept as evaluated, with the calls that led there; a literal is judged by reading.
+        said = {(d.code, d.file, d.span): d.message for d in read}
+        kept = [d for d in evaluated if said.get((d.code, d.file, d.span), d.message) == d.message]
+        diagnostics = [*kept, *diagnostics]
         if answer["error"] is not None:
-            diagnostics.append(self._error(answer["error"], answer.get("limit")))
+            error = self._error(answer["error"], answer.get("limit"))
+            if error.span is None or not any((d.file, d.span) == (error.file, error.span) for d in diagnostics):
+                diagnostics.append(error)  # otherwise reading has said it better
         elif self._attempt.lowered is not None and self._attempt.lowered.workflow is None:
             diagnostics += self._shape()
         return diagnostics
@@ -167,19 +176,16 @@ class _Explanation:
 
     def _modules(self) -> dict[str, tree.Source | None]:
         """Return the tree of every path that some load names."""
-        by_name = {file.path: file for file in self._files.values() if file.loaded_by is not None}
         refused = {(number, index) for number, index, _ in self._attempt.refused_loads}
         error = (self._attempt.answer or {}).get("error") or {}
-        if error.get("kind") == "cycle":
-            circle = {self._files[number].path for number in error["chain"]}
-            by_name = {name: file for name, file in by_name.items() if name not in circle}
+        circle = error["chain"] if error.get("kind") == "cycle" else []
         found: dict[str, tree.Source | None] = {}
         for file in self._files.values():
             for index, load in enumerate(file.loads):
                 path = str(load.path.value)
-                name = path if path.startswith("@") else "/".join(p for p in path.split("/") if p not in ("", "."))
-                module = by_name.get(name)
-                found[path] = module.source if module is not None and (file.number, index) not in refused else None
+                module = self._file_of(path)
+                known = module is not None and module.number not in circle and (file.number, index) not in refused
+                found[path] = module.source if module is not None and known else None
         return found
 
     def _argument(
@@ -216,12 +222,15 @@ class _Explanation:
 
     # What evaluating and judging found
 
-    def _evaluated(self, *, skip_pairs: bool) -> list[Diagnostic]:
-        """Place the findings of lowering and of the rules, and the refused prompts."""
+    def _evaluated(self, infinite: set[tuple[str | None, Span | None]]) -> list[Diagnostic]:
+        """Place the findings of lowering and of the rules, and the refused prompts.
+
+        ``infinite`` are the thresholds that reading refused; the evaluation saw None there.
+        """
         lowered = self._attempt.lowered
         if lowered is None:
             return []
-        findings = [f for f in lowered.findings if not (skip_pairs and f.code == "threshold-needs-direction")]
+        findings = [f for f in lowered.findings if not (infinite and self._is_pair_of(f, infinite))]
         for number, refusal in self._attempt.refused_prompts:
             spot = "#0" if self._attempt.calls[number][1] else "path"
             findings.append(
@@ -238,6 +247,13 @@ class _Explanation:
         self._places.prepare({p.call for f in findings for p in (f.place, *(place for _, place in f.related))})
         return [self._placed(finding) for finding in findings]
 
+    def _is_pair_of(self, finding: CallFinding, infinite: set[tuple[str | None, Span | None]]) -> bool:
+        """Tell whether a direction lacks its threshold only because that one is refused."""
+        if finding.code != "threshold-needs-direction":
+            return False
+        place = self._places.find(InCall(finding.place.call, Spot("threshold")))
+        return place is not None and (place.file.shown, place.span) in infinite
+
     def _placed(self, finding: CallFinding) -> Diagnostic:
         place = self._places.find(finding.place)
         related = []
@@ -250,13 +266,44 @@ class _Explanation:
         edit = None
         if finding.suggestion is not None:
             edit = _edit(place.file, finding.suggestion, place.span, place.node)
-        return Diagnostic(finding.code, finding.message, place.file.shown, place.span, (*related, *place.callers), edit)
+        callers = place.callers or self._loaded_from(place.file)
+        return Diagnostic(finding.code, finding.message, place.file.shown, place.span, (*related, *callers), edit)
 
     def _plain_error(self, error: dict[str, Any]) -> Diagnostic:
         """Say in the evaluator's words what reading the tree did not find."""
         code = "syntax-error" if error["kind"] == "syntax" else "evaluation-error"
         file, span = self._error_place(error)
         return Diagnostic(code, _clean(error.get("message", "the source cannot be evaluated")), file, span)
+
+    def _unfolded(self, error: dict[str, Any]) -> dict[str, Any]:
+        """Return an error with its place inside the function that raised it.
+
+        The evaluator folds a module's function of one expression into its callers. A statement in
+        front of the expression prevents that when we evaluate again.
+        """
+        place = error.get("place")
+        if len(self._files) == 1 or not place or error["frames"]:
+            return error
+        texts, moved = {}, {}
+        for file in self._files.values():
+            lines = file.text.split("\n")
+            for node in tree.walk(*file.source.statements) if file.number else ():
+                if isinstance(node, tree.Def) and isinstance(node.body[-1], tree.Return):
+                    line, column = node.body[-1].span.begin
+                    lines[line - 1] = lines[line - 1][: column - 1] + _APART + lines[line - 1][column - 1 :]
+                    moved[file.number, line] = column
+            texts[file.number] = "\n".join(lines)
+        try:
+            again = (self._evaluate_again(texts) or {})["error"]
+            found = _checked([again["place"], again["frames"]], self._files)
+            if found is None or again["message"] != error["message"]:
+                return error
+        except (KeyError, TypeError, ValueError):
+            return error
+        (number, line, column), frames = found
+        if column > moved.get((number, line), column):
+            column -= len(_APART)
+        return {**error, "place": [number, line, column], "frames": frames}
 
     def _error_place(self, error: dict[str, Any]) -> tuple[str, Span | None]:
         place = error.get("place")
@@ -268,15 +315,18 @@ class _Explanation:
     def _error(self, error: dict[str, Any], limit: list[Any] | None) -> Diagnostic:
         """Say what ended the evaluation, at the innermost authored place, with the calls that led there."""
         message = _clean(error["message"])
+        error = self._unfolded(error)
         shown, span = self._error_place(error)
-        related = self._places.callers(error["frames"]) if span else ()
+        related = self._places.callers(error["frames"], error["place"]) if span else ()
+        if span and not related:
+            related = self._loaded_from(self._files[error["place"][0]])
         if limit is not None:
             what, most, measured = limit
-            return Diagnostic("limit-exceeded", f"{what} may be {most:,}; this is {measured:,}", shown, span, related)
+            return Diagnostic("limit-exceeded", f"{what} may be at most {most:,}; this is {measured:,}", shown, span, related)
         if message == _TOO_MANY_CALLS:
             most = self._limits.call_depth
             return Diagnostic(
-                "limit-exceeded", f"call depth may be {most}; this is {most + 1}", shown, span, related[:1]
+                "limit-exceeded", f"call depth may be at most {most}; this is {most + 1}", shown, span, related[:1]
             )
         if message.startswith("fail:"):
             text = message.removeprefix("fail:").removeprefix(" ") or "fail() was called without a text"
@@ -306,7 +356,8 @@ class _Explanation:
             code, text = "repeated-argument", f'{name}() is given "{twice[1]}" twice; remove one of the two'
         elif odd:
             kind = "range" if odd[1] == "range" else "function"
-            code, text = "wrong-type", f"an argument of {name}() is a {kind}; give plain values and tasks"
+            instead = "print str(…) of it" if name == "print" else "give plain values and tasks"
+            code, text = "wrong-type", f"an argument of {name}() is a {kind}; {instead}"
         else:
             code, text = "value-too-deep", f"an argument is nested more than {self._limits.value_depth} levels deep"
         if call is None:
@@ -338,6 +389,13 @@ class _Explanation:
                 lines.insert(statement.span.begin.line - 1, f"{_TRACE}({file.number}, {number})")
             texts[file.number] = "\n".join(lines)
 
+        self._evaluate_again(texts, trace=_TRACE)
+        place = self._attempt.trace
+        return None if place is None or place not in statements else (self._files[place[0]], statements[place])
+
+    def _evaluate_again(self, texts: Mapping[int, str], **request: str) -> dict[str, Any] | None:
+        """Evaluate the same files with other texts in a process of its own; None when that dies."""
+
         def serve(message: dict[str, Any]) -> dict[str, Any] | None:
             if "at" in message:
                 self._attempt.trace = (int(message["at"][0]), int(message["at"][1]))
@@ -346,18 +404,20 @@ class _Explanation:
                 text = self._attempt.prompt(message["path"])
                 return {} if isinstance(text, Refusal) else {"text": text}
             loads = self._files[int(message["file"])].loads
-            path = str(loads[int(message["load"])].path.value)
-            found = next((f for f in self._files.values() if f.path == path and f.number), None)
+            found = self._file_of(str(loads[int(message["load"])].path.value))
             return {} if found is None else {"file": found.number, "text": texts[found.number]}
 
-        request = {**self._attempt.request, "text": texts[0], "trace": _TRACE}
+        limits = self._limits._replace(seconds=min(self._limits.seconds, 3.0))
         try:
-            with Sandbox(self._limits._replace(seconds=min(self._limits.seconds, 3.0)), serve) as sandbox:
-                sandbox.ask(request)
+            with Sandbox(limits, serve) as sandbox:
+                return sandbox.ask({**self._attempt.request, "text": texts[0], **request})
         except Death:
-            pass
-        place = self._attempt.trace
-        return None if place is None or place not in statements else (self._files[place[0]], statements[place])
+            return None
+
+    def _file_of(self, path: str) -> SourceFile | None:
+        """Return the module that a load names, None when it was not read."""
+        name = path if path.startswith(STANDARD_LIBRARY) else normalise(path)
+        return next((file for file in self._files.values() if file.number and file.path == name), None)
 
     def _shape(self) -> Iterator[Diagnostic]:
         """Say why the last statement is no workflow, unless something else already does."""
@@ -395,7 +455,8 @@ class _Explanation:
 
 
 def _clean(message: str) -> str:
-    return message.removeprefix("StarlarkError: ")
+    """Return the evaluator's words without what only its library knows."""
+    return message.removeprefix("StarlarkError: ").replace("`opaque_python_object`", "`task or session`")
 
 
 def _checked(place: Any, files: Mapping[int, SourceFile]) -> Any:
@@ -414,8 +475,7 @@ def _checked(place: Any, files: Mapping[int, SourceFile]) -> Any:
 
 def printed_lines(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[str]:
     """Return what print() wrote, a line each, behind its file and line; at most as many as the ceiling."""
-    prints = [n for n, call in enumerate(attempt.calls) if call[0] == "print"]
-    shown = prints[: limits.printed_lines]
+    shown = [n for n, call in enumerate(attempt.calls) if call[0] == "print"][: limits.printed_lines + 1]
     try:
         places = [_checked(place, attempt.files) for place in sandbox.ask({"locate": shown})["places"]]
     except (Death, KeyError, TypeError, ValueError):
@@ -424,9 +484,9 @@ def printed_lines(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[st
     for number, place in zip(shown, places, strict=False):
         where = attempt.files[0].shown if place is None else f"{attempt.files[place[0][0]].shown}:{place[0][1]}"
         text = " ".join(_as_printed(value, top=True) for value in attempt.calls[number][1])
-        lines.append(f"{where}: {text}")
-    if len(prints) > len(shown):
-        lines.append(f"… and {len(prints) - len(shown)} more lines of print()")
+        lines += [f"{where}: {line}" for line in text.split("\n")]
+    if len(lines) > limits.printed_lines:
+        lines[limits.printed_lines - 1 :] = ["… and more lines of print()"]
     return lines
 
 

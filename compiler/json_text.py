@@ -20,7 +20,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[^\s,:\[\]{}\"]+")
 _WORDS = {"true": True, "false": False, "null": None}
-_LONGEST_INT = 309
 _LONGEST_SHOWN = 20
 
 
@@ -87,7 +86,10 @@ class _Reader:
             if not self._to_next_value(is_open=is_open):
                 break
             place = self._stack[-1]
-            key = self._member(place) if isinstance(place.data, dict) else self._element(place)
+            if isinstance(place.data, dict):
+                key = self._member(place)
+            else:
+                self._node = place.node.children.setdefault(len(place.node.children), Node())
         if self._at < len(self._text):
             self._fail("the text goes on behind its one value", self._at)
 
@@ -133,9 +135,6 @@ class _Reader:
             return True
         self._skip_blanks()
         return False
-
-    def _element(self, place: _Open) -> None:
-        self._node = place.node.children.setdefault(len(place.node.children), Node())
 
     def _member(self, place: _Open) -> str | None:
         """Pass a key and its colon; None for a repeated key, whose value counts for nothing."""
@@ -195,12 +194,10 @@ class _Reader:
         if number is None:
             self._fail(f"expected a value, not {self._shown()}", begin, begin + max(len(word), 1))
         self._at += len(word)
-        if number.group(1) is None and number.group(2) is None:
-            if len(word.lstrip("-")) <= _LONGEST_INT and math.isfinite(float(word)):
-                return int(word)
-        elif math.isfinite(float(word)):
-            return float(word)
-        self._fail("this number is beyond every finite number", begin, self._at)
+        if not math.isfinite(float(word)):
+            self._fail("this number is beyond every finite number", begin, self._at)
+        is_integer = number.group(1) is None and number.group(2) is None
+        return int(word) if is_integer else float(word)
 
     def _shown(self) -> str:
         """Show what stands here as a message does."""
@@ -214,8 +211,7 @@ class _Reader:
         self._at = _BLANKS.match(self._text, self._at).end()  # type: ignore[union-attr]
 
     def _fail(self, message: str, begin: int, end: int | None = None) -> NoReturn:
-        end = min(begin + 1, len(self._text)) if end is None else min(end, len(self._text))
-        raise _Broken(message, begin, end)
+        raise _Broken(message, begin, min(begin + 1 if end is None else end, len(self._text)))
 
 
 def _quote(text: str) -> str:

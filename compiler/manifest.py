@@ -22,7 +22,7 @@ from crucible.schemas.span import Position, Span
 
 TABLE = "workflow"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_GENERATED = re.compile(r"# Generated from .* by crucible plan compile-workflow; edit that file instead\.")
+_GENERATED_FROM, _GENERATED_BY = "# Generated from ", " by crucible plan compile-workflow; edit that file instead."
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 # In a multi-line string also: line feeds and tabs as themselves, quotes but for those that could close it.
@@ -106,8 +106,8 @@ def render_block(content: Workflow | Reference, source_name: str, newline: str =
 
     ``newline`` is the line end of the file; with ``\r\n`` every string stands on one line.
     """
-    lines = [f"# Generated from {_UNPRINTABLE.sub('?', source_name)} by crucible plan compile-workflow; edit that file instead."]
-    lines += [f"[{TABLE}]", f"type = {_string(content.type)}"]
+    comment = f"{_GENERATED_FROM}{_UNPRINTABLE.sub('?', source_name)}{_GENERATED_BY}"
+    lines = [comment, f"[{TABLE}]", f"type = {_string(content.type)}"]
     if isinstance(content, Reference):
         return newline.join([*lines, f"file = {_string(content.file)}"])
     if content.result is not None:
@@ -201,7 +201,7 @@ def materialise(text: str, file: str, content: Workflow | Reference, source_name
     data, layout, diagnostics = toml_text.read(text, file)
     if data is None:
         return Materialised(None, diagnostics, [])
-    block, odd = _find(text, layout, file)
+    block, odd = _find(layout, file)
     if odd is not None:
         return Materialised(None, [odd], [])
     newline = _line_end(text)
@@ -238,7 +238,7 @@ def stale(text: str, file: str, content: Workflow | Reference, source_name: str)
 
 
 def _unified_diff(old: str, new: str, file: str) -> str:
-    import difflib  # noqa: PLC0415 - only a stale manifest needs it
+    import difflib  # only a stale manifest needs it
 
     # str.splitlines would also split inside the strings of the file.
     before, after = ([*re.findall("[^\n]*\n|[^\n]+", text)] for text in (old, new))
@@ -246,7 +246,7 @@ def _unified_diff(old: str, new: str, file: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _find(text: str, layout: toml_text.Layout, file: str) -> tuple[_Block | None, Diagnostic | None]:
+def _find(layout: toml_text.Layout, file: str) -> tuple[_Block | None, Diagnostic | None]:
     """Find the one run of headers below ``workflow``; a diagnostic when it is written otherwise."""
     table: str | None = None
     first: toml_text.Statement | None = None
@@ -257,28 +257,29 @@ def _find(text: str, layout: toml_text.Layout, file: str) -> tuple[_Block | None
             table = each.keys[0]
         elif table is None and each.keys[0] == TABLE:
             how = "dotted keys" if len(each.keys) > 1 else "one value"
-            return None, _odd(text, layout, file, each, f"{TABLE} is written as {how}")
+            return None, _odd(layout, file, each, f"{TABLE} is written as {how}")
         if table != TABLE:
             between = between or (each if last else None)
         elif between:
-            shown = text[between.begin : between.end]
-            return None, _odd(text, layout, file, each, f"{shown} interrupts the tables of {TABLE}", between)
+            shown = layout.text[between.begin : between.end]
+            return None, _odd(layout, file, each, f"{shown} interrupts the tables of {TABLE}", between)
         else:
             first, last = first or each, each
     if first is None or last is None:
         return None, None
-    line_end = re.compile(r"\r?\n|\Z").search(text, last.end)
-    end = line_end.start() if line_end else len(text)
-    return _Block(_begin_with_comment(text, layout, first.begin), first.begin, end), None
+    line_end = re.compile(r"\r?\n|\Z").search(layout.text, last.end)
+    end = line_end.start() if line_end else len(layout.text)
+    return _Block(_begin_with_comment(layout, first.begin), first.begin, end), None
 
 
-def _begin_with_comment(text: str, layout: toml_text.Layout, header: int) -> int:
+def _begin_with_comment(layout: toml_text.Layout, header: int) -> int:
     """Return where the header's line begins, or the line above when that is a generated comment."""
+    text = layout.text
     begin = _line_begin(text, header)
     above = _line_begin(text, begin - 1) if begin > 1 else begin
-    for comment, end in layout.comments:
-        is_alone = above <= comment < begin and not text[above:comment].strip()
-        if is_alone and _GENERATED.fullmatch(text[comment:end].rstrip()):
+    for start, end in layout.comments:
+        is_alone = above <= start < begin and not text[above:start].strip()
+        if is_alone and text.startswith(_GENERATED_FROM, start) and text[start:end].rstrip().endswith(_GENERATED_BY):
             return above
     return begin
 
@@ -289,7 +290,6 @@ def _line_begin(text: str, offset: int) -> int:
 
 
 def _odd(
-    text: str,
     layout: toml_text.Layout,
     file: str,
     statement: toml_text.Statement,
@@ -298,7 +298,7 @@ def _odd(
 ) -> Diagnostic:
     """Make a diagnostic at the first line of a form that cannot be replaced as one block."""
     place = layout.positions
-    first_line = text[statement.begin : statement.end].partition("\n")[0].rstrip("\r")
+    first_line = layout.text[statement.begin : statement.end].partition("\n")[0].rstrip("\r")
     span = place.span(statement.begin, statement.begin + len(first_line))
     message = f"{why}; write it as [{TABLE}] and [[{TABLE}.task]] tables that follow each other"
     related = (Related("the other table stands here", file, place.span(between.begin, between.end)),) if between else ()
@@ -323,7 +323,7 @@ def _gap(text: str, newline: str) -> str:
 
 def _prove(before: str, after: str, content: Workflow | Reference) -> None:
     """Raise RuntimeError unless both texts agree outside the table and the new one holds the content."""
-    import tomlkit  # noqa: PLC0415 - only a write needs the proof
+    import tomlkit  # only a write needs the proof
 
     old, new = (tomlkit.parse(text.removeprefix(BYTE_ORDER_MARK)).unwrap() for text in (before, after))
     old.pop(TABLE, None)
@@ -332,10 +332,7 @@ def _prove(before: str, after: str, content: Workflow | Reference) -> None:
     if repr(old) != repr(new):
         message = "the manifest would change outside its [workflow] block"
         raise RuntimeError(message)
-    if isinstance(content, Reference):
-        is_equal = table == content._asdict()
-    else:
-        is_equal = ir.read(table) == (content, [])
+    is_equal = table == content._asdict() if isinstance(content, Reference) else ir.read(table) == (content, [])
     if not is_equal:
         message = "the [workflow] block would not read back as the workflow"
         raise RuntimeError(message)
@@ -423,7 +420,9 @@ def refer(source: str, manifest: str) -> tuple[Reference | None, list[Diagnostic
     """Return a reference from a manifest to a source, both given as paths, or ``path-refused``."""
     name = name_below(source, manifest)
     if name is None:
-        message = f"{source} lies outside the directory of {manifest}; a playbook with parameters is compiled from there"
+        message = (
+            f"{source} lies outside the directory of {manifest}; a playbook with parameters is compiled from there"
+        )
         return None, [Diagnostic("path-refused", message)]
     return Reference(name), []
 

@@ -6,22 +6,32 @@ imported while the evaluation runs in its own process.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, Literal, NamedTuple
 
 from crucible.compiler.frontend.limits import LIMITS, Limits
-from crucible.compiler.frontend.pack import Pack, Refusal, Unreadable, over, read_source
+from crucible.compiler.frontend.pack import Pack, Refusal, Unreadable, normalise, over, read_named
 from crucible.compiler.frontend.sandbox import Death, Sandbox, evaluation_config
-from crucible.schemas.diagnostic import Diagnostic, Finding, Severity, arrange, has_errors
+from crucible.schemas.diagnostic import At, Diagnostic, Finding, Severity, arrange, has_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from crucible.compiler.attempt import Attempt
     from crucible.compiler.frontend.params import Declarations
     from crucible.compiler.frontend.source_file import SourceFile
+    from crucible.compiler.manifest import Places, Reference
     from crucible.schemas.ir import Workflow
 
-__all__ = ["Compiled", "Options", "Unreadable", "compile_file", "compile_source", "declared_params"]
+__all__ = [
+    "Compiled",
+    "Options",
+    "Refusal",
+    "Unreadable",
+    "compile_file",
+    "compile_source",
+    "declared_params",
+    "read_named",
+]
 
 _ROOT: Final = "workflow.star"
 
@@ -64,11 +74,14 @@ def compile_file(path: str, options: Options = Options()) -> Compiled:  # noqa: 
 
     Raises Unreadable when the file cannot be read at all.
     """
-    data = read_source(
-        path,
-        options.limits if path.endswith(".star") else options.limits._replace(source_bytes=options.limits.json_bytes),
-    )
-    return compile_source(data, path, options)
+    return compile_source(_read(path, options.limits), path, options)
+
+
+def _read(path: str, limits: Limits) -> bytes | Refusal:
+    """Read a source, or IR that was written by hand, which holds whole prompts and may be larger."""
+    if path.endswith((".toml", ".json")):
+        return read_named(path, limits.json_bytes, "a manifest or a canonical JSON")
+    return read_named(path, limits.source_bytes)
 
 
 def compile_source(data: bytes | Refusal, path: str, options: Options = Options()) -> Compiled:  # noqa: B008 - frozen
@@ -80,6 +93,11 @@ def compile_source(data: bytes | Refusal, path: str, options: Options = Options(
         return Compiled(None, [Diagnostic(data.code, data.message, path)])
     if path.endswith((".toml", ".json")):
         return _read_by_hand(data, path, options)
+    return _compile(data, path, options)
+
+
+def _compile(data: bytes, path: str, options: Options) -> Compiled:
+    """Compile a Starlark source."""
     try:
         pack = Pack(os.path.dirname(path), options.limits)
     except OSError as error:
@@ -99,9 +117,9 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     kind: Literal["toml", "json"] = "toml" if path.endswith(".toml") else "json"
     content, diagnostics, places = manifest.read_workflow(text, path, kind)
     texts = {path: text}
-    if isinstance(content, manifest.Reference):
-        return compile_file(os.path.join(os.path.dirname(path), content.file), options)
-    if content is None or places is None:
+    if isinstance(content, manifest.Reference) and places is not None:
+        return _compile_referred(content, path, text, places, options)
+    if content is None or places is None or isinstance(content, manifest.Reference):
         if not diagnostics:
             diagnostics = [
                 Diagnostic("missing-key", "the manifest has no [workflow]; compile one with --manifest", path)
@@ -114,6 +132,22 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts)
 
 
+def _compile_referred(reference: "Reference", path: str, text: str, places: "Places", options: Options) -> Compiled:
+    """Compile the source that the manifest at ``path`` names in place of tasks."""
+    refusal = normalise(reference.file)
+    if isinstance(refusal, str):
+        source = os.path.join(os.path.dirname(path), refusal)
+        try:
+            data = read_named(source, options.limits.source_bytes)
+        except Unreadable as error:
+            data = Refusal("file-not-found", f'"{reference.file}" cannot be read: {error}')
+        if isinstance(data, bytes):
+            return _compile(data, source, options)
+        refusal = data
+    span = places.resolve(At(None, "file"))
+    return Compiled(None, [Diagnostic(refusal.code, refusal.message, path, span)], texts={path: text})
+
+
 def _admission(workflow: "Workflow", options: Options) -> list[Finding]:
     """Ask the orchestrator, if one is named, to admit a workflow that is well formed."""
     if options.admit is None:
@@ -124,13 +158,13 @@ def _admission(workflow: "Workflow", options: Options) -> list[Finding]:
 
 
 def declared_params(
-    path: str, data: bytes | None = None, limits: Limits = LIMITS
+    path: str, data: bytes | Refusal | None = None, limits: Limits = LIMITS
 ) -> tuple["Declarations | None", list[Diagnostic], dict[str, str]]:
     """Read the parameters that a source declares, without evaluating it; also return its text by name.
 
     Raises Unreadable when the file cannot be read at all.
     """
-    read = read_source(path, limits) if data is None else data
+    read = read_named(path, limits.source_bytes) if data is None else data
     if isinstance(read, Refusal):
         return None, [Diagnostic(read.code, read.message, path)], {}
     try:
@@ -201,7 +235,7 @@ class _Compilation:
             fault = scan.guard(text, self._limits)
         file = SourceFile(number, path, shown, text, loaded_by)
         self._files[number] = file
-        self._texts[shown] = text
+        self._texts[shown] = text or data.decode(errors="replace")
         charged = self._pack.charge(len(data))
         if fault is None and charged is not None:
             fault = scan.Fault(charged.code, charged.message, None)
@@ -239,11 +273,13 @@ class _Compilation:
             self._attempt.refused_loads.append((file, load, served))
             return {}
         name, data = served
+        if name == self._files[0].path:
+            return {"file": 0}
         if name in self._numbers:
             return {"file": self._numbers[name]}
-        number = len(self._numbers) + 1
+        number = len(self._files)
         if number > self._limits.modules:
-            message = f"loaded modules may be {self._limits.modules}; this is one more"
+            message = f"loaded modules may be at most {self._limits.modules}; this is one more"
             self._attempt.refused_loads.append((file, load, Refusal("limit-exceeded", message)))
             return {}
         shown = name if name.startswith("@") else os.path.join(os.path.dirname(self._path), name)
@@ -304,7 +340,7 @@ class _Compilation:
             from crucible.compiler.frontend.lower import Options as LowerOptions
 
             attempt.answer = sandbox.finish()
-            check_answer(attempt.answer)
+            check_answer(attempt.answer, self._files)
         except Death as death:
             attempt.death = death
             return self._explain(sandbox)
@@ -367,7 +403,7 @@ class _Compilation:
         )
 
 
-def check_answer(answer: dict[str, Any]) -> None:
+def check_answer(answer: dict[str, Any], files: Collection[int]) -> None:
     """Raise Death for an answer without the shape of one: the process that gave it is not trusted."""
     try:
         count = len(answer["calls"])
@@ -377,11 +413,28 @@ def check_answer(answer: dict[str, Any]) -> None:
             fits = fits and isinstance(name, str) and isinstance(positional, list)
             fits = fits and all(isinstance(key, str) for key, _ in named)
             fits = fits and _handles_fit([positional, [value for _, value in named]], count)
-        fits = fits and (answer["error"] is None or isinstance(answer["error"]["kind"], str))
+        fits = fits and (answer["error"] is None or _error_fits(answer["error"], files))
+        limit = answer.get("limit")
+        fits = fits and (limit is None or [type(part) for part in limit] == [str, int, int])
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits:
         raise Death("evaluator-crashed", "the evaluation process sent what is no answer")
+
+
+def _error_fits(error: dict[str, Any], files: Collection[int]) -> bool:
+    """Tell whether an error has the parts that its kind needs, in files that there are."""
+    if error["kind"] == "load":
+        return True
+    if error["kind"] in ("cycle", "symbols"):
+        numbers = [error["file"], *error.get("chain", ())]
+        return isinstance(error["load"], int) and all(number in files for number in numbers)
+    place = error["place"]
+    fits = place is None or (place[0] in files and [type(part) for part in place] == [int, int, int])
+    fits = fits and isinstance(error["message"], str) and isinstance(error["width"], int)
+    return fits and all(
+        number in files and isinstance(line, int) and isinstance(name, str) for number, line, name in error["frames"]
+    )
 
 
 def _handles_fit(value: Any, count: int) -> bool:

@@ -46,6 +46,7 @@ class Layout(NamedTuple):
     ``too_deep``, ``repeated`` and ``unclosed`` are the first key or bracket of that kind.
     """
 
+    text: str
     statements: list[Statement]
     comments: list[tuple[int, int]]
     positions: Positions
@@ -58,9 +59,14 @@ def scan(text: str, nesting: int = LIMITS.data_nesting) -> Layout:
     """Find all statements, comments and places; ends early where ``nesting`` is passed."""
     scanner = _Scanner(text, nesting)
     scanner.run()
-    positions = Positions(text, scanner.root)
     return Layout(
-        scanner.statements, scanner.comments, positions, scanner.too_deep, scanner.repeated, scanner.unclosed
+        text,
+        scanner.statements,
+        scanner.comments,
+        Positions(text, scanner.root),
+        scanner.too_deep,
+        scanner.repeated,
+        scanner.unclosed,
     )
 
 
@@ -74,7 +80,7 @@ def read(text: str, file: str) -> tuple[dict[str, Any] | None, Layout, list[Diag
 
     A line end inside a multi-line string is LF, whatever the file has.
     """
-    import tomllib  # noqa: PLC0415 - costs as much as the interpreter's own start
+    import tomllib  # costs as much as the interpreter's own start
 
     layout = scan(text)
     place = layout.positions
@@ -84,12 +90,12 @@ def read(text: str, file: str) -> tuple[dict[str, Any] | None, Layout, list[Diag
     try:
         return tomllib.loads(text.removeprefix(BYTE_ORDER_MARK)), layout, []
     except ValueError as error:
-        return None, layout, [_explain(str(error), text, file, layout)]
+        return None, layout, [_explain(str(error), file, layout)]
 
 
-def _explain(complaint: str, text: str, file: str, layout: Layout) -> Diagnostic:
+def _explain(complaint: str, file: str, layout: Layout) -> Diagnostic:
     """Turn a complaint of tomllib into a diagnostic at the place of the cause."""
-    place = layout.positions
+    place, text = layout.positions, layout.text
     found = _PLACE.search(complaint)
     if found is None:
         # The one complaint without a place comes from the interpreter, about its own limit.
@@ -251,7 +257,7 @@ class _Scanner:
         return child
 
     def _repeat(self, key: _Key) -> None:
-        self.repeated = self.repeated or tuple(key)
+        self.repeated = self.repeated or (key.name, key.begin, key.end)
 
     def _target(self, table: Node, keys: list[_Key]) -> Node:
         """Return the node that a key and its value fill."""

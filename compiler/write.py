@@ -89,7 +89,7 @@ def _replace_in(directory: int, name: str, data: bytes, expected: bytes | None) 
 
 def _lock(directory: int) -> bool:
     """Wait for the other writers of the directory; False where the file system has no such locks."""
-    import fcntl  # noqa: PLC0415 - who only reads needs no lock
+    import fcntl  # who only reads needs no lock
 
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
@@ -138,8 +138,8 @@ def _fill(new: int, data: bytes, like: os.stat_result | None) -> None:
 
 def _rename(directory: int, new: int, temporary: str, name: str, *, is_named: bool) -> None:
     """Give the written file its name, in a child that outlives a killed writer."""
-    import signal  # noqa: PLC0415 - see above
-    import warnings  # noqa: PLC0415
+    import signal
+    import warnings
 
     # An interrupt between the fork and the child's first line would run the writer's code twice.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

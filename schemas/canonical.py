@@ -14,11 +14,11 @@ separators, keys in the order of the IR, one final newline, no carriage return.
 """
 
 import json
-from hashlib import sha256
 
 from crucible.schemas.ir import Workflow, to_plain
 
 _PLAIN_FROM, _PLAIN_BELOW = -5, 16
+_scalar = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would build an encoder each time
 
 
 def format_float(value: float) -> str:
@@ -49,12 +49,12 @@ def write_value(value: object, indent: str = "") -> str:
     Raise ValueError for a float that is not finite and TypeError for what JSON has no form for.
     """
     if value is None or isinstance(value, (bool, str, int)):
-        return json.dumps(value, ensure_ascii=False)
+        return _scalar(value)
     if isinstance(value, float):
         return format_float(value)
     deeper = indent + "  "
     if isinstance(value, dict):
-        parts = [f"{json.dumps(key, ensure_ascii=False)}: {write_value(item, deeper)}" for key, item in value.items()]
+        parts = [f"{_scalar(key)}: {write_value(item, deeper)}" for key, item in value.items()]
         opening, closing = "{", "}"
     elif isinstance(value, list):
         parts = [write_value(item, deeper) for item in value]
@@ -74,4 +74,6 @@ def dumps(workflow: Workflow) -> str:
 
 def digest(workflow: Workflow) -> str:
     """Return the sha256 over the canonical JSON, in hexadecimal."""
+    from hashlib import sha256
+
     return sha256(dumps(workflow).encode()).hexdigest()

@@ -158,22 +158,24 @@ def _toml_arrays(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 def _toml_inline_tables(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    pairs = [st.tuples(_toml_keys(name), inner).map(" = ".join) for name in ("a", "b.c", "d") if "." not in name]
+    pairs = [st.tuples(_toml_keys(name), inner).map(" = ".join) for name in ("a", "d")]
     dotted = st.tuples(_toml_keys("b"), _toml_keys("c"), inner).map(lambda drawn: f"{drawn[0]} . {drawn[1]}={drawn[2]}")
-    return st.lists(st.one_of(*pairs, dotted), max_size=3, unique_by=lambda pair: _first_letter(pair)).map(
+    return st.lists(st.one_of(*pairs, dotted), max_size=3, unique_by=_first_letter).map(
         lambda drawn: f"{{ {', '.join(drawn)} }}"
     )
 
 
 def _first_letter(pair: str) -> str:
-    key = pair.split("=")[0].split(".")[0].strip().strip("\"'")
+    key = pair.partition("=")[0].partition(".")[0].strip().strip("\"'")
     return chr(int(key[2:6], 16)) if key.startswith("\\u") else key
 
 
 def toml_values() -> st.SearchStrategy[str]:
     """Give the text of a TOML value."""
     return st.recursive(
-        st.sampled_from(_SCALARS), lambda inner: st.one_of(_toml_arrays(inner), _toml_inline_tables(inner)), max_leaves=5
+        st.sampled_from(_SCALARS),
+        lambda inner: st.one_of(_toml_arrays(inner), _toml_inline_tables(inner)),
+        max_leaves=5,
     )
 
 
@@ -202,6 +204,8 @@ def toml_parts(draw: st.DrawFn) -> list[str]:
         blank = draw(st.sampled_from(["", " "]))
         form = draw(st.sampled_from(["plain", "dotted", "array"]))
         for _ in range(2 if form == "array" else 1):
-            header = {"plain": f"[{blank}{name}{blank}]", "dotted": f"[{name}{blank}.workflow]"}.get(form, f"[[{name}]]")
+            header = {"plain": f"[{blank}{name}{blank}]", "dotted": f"[{name}{blank}.workflow]"}.get(
+                form, f"[[{name}]]"
+            )
             parts.append(f"{lines_of_void()}{header}{draw(st.sampled_from(_COMMENTS))}\n{pairs('k')}")
     return parts

@@ -38,9 +38,15 @@ def walk(data: Any, path: tuple[str | int, ...] = ()) -> list[tuple[tuple[str | 
     return found
 
 
-@given(DOCUMENTS, INDENTS, st.booleans(), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\ufeff"]))
+@given(
+    data=DOCUMENTS,
+    indent=INDENTS,
+    ascii_only=st.booleans(),
+    newline=st.sampled_from(["\n", "\r\n"]),
+    mark=st.sampled_from(["", "\ufeff"]),
+)
 def test_every_value_is_read_and_stands_where_its_place_says(
-    data: Any, indent: int | str | None, ascii_only: bool, newline: str, mark: str
+    *, data: Any, indent: int | str | None, ascii_only: bool, newline: str, mark: str
 ) -> None:
     """What the standard library wrote is read equal, and the text in a span reads back to its value."""
     text = mark + json.dumps(data, indent=indent, ensure_ascii=ascii_only).replace("\n", newline)
@@ -62,7 +68,9 @@ def test_any_text_is_read_as_the_standard_library_would_or_refused(text: str) ->
     except ValueError:
         assert diagnostics
         return
-    strict = all(each.code == "repeated-key" or "finite" in each.message or "half" in each.message for each in diagnostics)
+    strict = all(
+        each.code == "repeated-key" or "finite" in each.message or "half" in each.message for each in diagnostics
+    )
     assert strict if diagnostics else repr(data) == repr(expected)
 
 
@@ -92,7 +100,7 @@ def test_any_text_is_read_as_the_standard_library_would_or_refused(text: str) ->
         ("[01]", (1, 2), "01", 'expected a value, not "01"'),
         ("[1.]", (1, 2), "1.", 'expected a value, not "1."'),
         ("[+1]", (1, 2), "+1", 'expected a value, not "+1"'),
-        ("[١]", (1, 2), "١", 'expected a value, not "١"'),
+        ("[\u0661]", (1, 2), "\u0661", 'expected a value, not "\u0661"'),
         ("[True]", (1, 2), "True", 'expected a value, not "True"'),
         (f"[{'x' * 30}]", (1, 2), "x" * 30, f'expected a value, not "{"x" * 20}…"'),
         ('["a\nb"]', (1, 2), '"', "this string is never closed"),

@@ -227,7 +227,7 @@ def test_a_manifest_without_the_block_gets_it_at_its_end(old: str, before: str) 
         "  [ 'workflow' ] # mine\n",
         '["work\\u0066low"]',
         "[[ \"workflow\" . 'task' ]]\nname = 'x'\n\n# gone\n[workflow]\ntype = 'custom'",
-        "[workflow]\ntask = [\n  {name = 'x'}, # gone\n]\n[workflow.other]\n[workflow.other.more]\na.b = '''\n[budget]\n'''",
+        "[workflow]\ntask = [\n  {name = 'x'}, # gone\n]\n[workflow.x]\n[workflow.x.y]\na.b = '''\n[budget]\n'''",
         "[[workflow]]\n[[workflow]]",
         GENERATED + "[workflow]",
         GENERATED.replace("workflow.star", "another file.star") + "[workflow]",
@@ -253,36 +253,35 @@ def test_a_generated_comment_that_is_not_directly_above_is_an_authors() -> None:
         assert made(before + "[workflow]\n") == before + BLOCK
 
 
-@given(
-    toml_parts(),
-    st.integers(0, 9),
-    st.sampled_from(["", "[workflow]\n", "# mine\n[ 'workflow' ]\ntype = 'x' # y\n\n[[workflow.task]]\na = '''\n'''\n"]),
-    st.sampled_from(["\n", "\r\n"]),
-    st.sampled_from(["", "\ufeff"]),
-    st.booleans(),
-    workflows(),
-)
-def test_every_character_outside_the_block_stays(
-    parts: list[str], place: int, old: str, newline: str, mark: str, ends_in_line_end: bool, workflow: Workflow
-) -> None:
+@st.composite
+def manifests(draw: st.DrawFn) -> tuple[str, str, str]:
+    """Give a manifest in three parts: what precedes the block, an old block or none, what follows it."""
+    parts = draw(toml_parts())
+    place = draw(st.integers(1, len(parts)))
+    old = draw(st.sampled_from(["", "[workflow]", "[ 'workflow' ]\ntype = 'x' # y\n\n[[workflow.task]]\na = '''\n'''"]))
+    comment = draw(st.sampled_from(["", "# mine\n"]))
+    before, after = "".join(parts[:place]) + comment, ("\n" if old else "") + "".join(parts[place:])
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    if draw(st.booleans()):
+        after = after.removesuffix("\n")
+    mark = draw(st.sampled_from(["", "\ufeff"]))
+    return mark + before.replace("\n", newline), old.replace("\n", newline), after.replace("\n", newline)
+
+
+@given(manifests(), workflows())
+def test_every_character_outside_the_block_stays(parts: tuple[str, str, str], workflow: Workflow) -> None:
     """Whatever a manifest holds and wherever its block stands, nothing else changes, once and twice."""
-    place = max(min(place, len(parts)), 1)
-    before, after = "".join(parts[:place]), "".join(parts[place:])
-    text = mark + (before + old + after).replace("\n", newline)
-    if not ends_in_line_end:
-        text = text.removesuffix("\n").removesuffix("\r")
+    before, old, after = parts
+    text = before + old + after
     new = made(text, workflow)
-    used = newline if newline in text else "\n"
-    block = manifest.render_block(workflow, "workflow.star", used)
+    newline = "\r\n" if "\r" in text else "\n"
+    block = manifest.render_block(workflow, "workflow.star", newline)
     if old:
-        comment = "# mine\n" if old.startswith("#") else ""
-        end = after if ends_in_line_end or not after else after.removesuffix("\n")
-        last = used if ends_in_line_end or after else ""
-        assert new == mark + (before + comment).replace("\n", used) + block + last + end.replace("\n", used)
+        assert new == before + block + after
     else:
         assert new.startswith(text)
-        assert new.endswith(block + used)
-        assert not new[len(text) : -len(block + used)].strip()
+        assert new.endswith(block + newline)
+        assert not new[len(text) : -len(block + newline)].strip()
     assert made(new, workflow) == new
 
 
@@ -497,7 +496,12 @@ def test_a_reference_has_a_type_and_a_file_and_nothing_else(table: str, code: st
 
 @pytest.mark.parametrize(
     ("data", "direction"),
-    [({"judge": {"direction": "lower"}}, "lower"), ({"judge": {"direction": 3}}, None), ({"judge": 3}, None), ({}, None)],
+    [
+        ({"judge": {"direction": "lower"}}, "lower"),
+        ({"judge": {"direction": 3}}, None),
+        ({"judge": 3}, None),
+        ({}, None),
+    ],
 )
 def test_the_judges_direction_is_read(data: dict[str, Any], direction: str | None) -> None:
     """Only the text of it counts; whether it is a direction at all is not asked here."""

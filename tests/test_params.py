@@ -381,6 +381,7 @@ number.""",},
         ('"type": "number"', "-1.50E+2", -150.0),
         ('"type": "bool"', "true", True),
         ('"type": "bool"', "false", False),
+        ('"type": "int"', "-0000000000002147483648", -(2**31)),
         ('"type": "string"', "", ""),
         ('"type": "string"', "a=b\n ü", "a=b\n ü"),
         ('"type": "string", "choices": ["a", "b"]', "b", "b"),
@@ -556,6 +557,15 @@ def test_a_parameter_is_given_once() -> None:
     ]
 
 
+def test_a_malformed_parameter_is_declared_all_the_same() -> None:
+    """A launch that gives it is told nothing more: the block's own mistake comes first."""
+    declarations, _ = read('params = {"p": {"type": "itn", "default": 3}}')
+    assert messages(launch(declarations, "p=1")) == []
+    assert messages(launch(declarations, "p=1", "p=2")) == [
+        ("invalid-param", 'the parameter "p" is given twice; give it once', None)
+    ]
+
+
 def test_without_a_launch_examples_and_defaults_stand_in() -> None:
     """Nothing counts as supplied then."""
     bound = bind(block(), None)
@@ -584,7 +594,6 @@ def test_only_text_that_a_launcher_may_supply_is_marked() -> None:
         "mode": "fast",
         "labels": ["\U00100006a\U00100007", "\U00100006b\U00100007"],
     }
-    assert marked(declarations, {}) == {}
 
 
 def test_the_schema_says_what_the_block_says() -> None:
@@ -596,6 +605,7 @@ def test_the_schema_says_what_the_block_says() -> None:
         "s": {"type": "string", "default": "a", "pattern": "^a", "choices": ["a", "ab"]},
         "b": {"type": "bool", "default": False},
         "l": {"type": "list<string>", "required": True},
+        "j": {"type": "int", "default": 0, "max": 1},
         }"""
     )
     assert json.dumps(json_schema(declarations)) == json.dumps(
@@ -610,6 +620,7 @@ def test_the_schema_says_what_the_block_says() -> None:
                 "s": {"type": "string", "default": "a", "pattern": "^a", "enum": ["a", "ab"]},
                 "b": {"type": "boolean", "default": False},
                 "l": {"type": "array", "items": {"type": "string"}},
+                "j": {"type": "integer", "default": 0, "minimum": -2147483648, "maximum": 1},
             },
         }
     )

@@ -20,6 +20,11 @@ from crucible.compiler.frontend.pattern import search
         ("(^a|b$)", "xb\n", False),
         (r"a\$", "a$", True),
         (r"\\$", "\\", True),
+        (r"\\$", "\\\n", False),
+        (r"\.$", ".\n", False),
+        ("^[^a]$", "b\n", False),
+        ("^[^]a]$", "b\n", False),
+        ("[]a]$", "a\n", False),
         ("[$]", "$", True),
         ("[^$]", "$", False),
         ("[]$]", "$", True),
@@ -39,14 +44,25 @@ def test_a_pattern_is_searched_as_json_schema_does(pattern: str, text: str | Non
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "[", "*", "a{2,1}", "\\", r"\p{L}", "(?u)a", "a{99999999999}", "(" * 5000 + ")" * 5000]
+    ("pattern", "reason"),
+    [
+        ("(", "missing ), unterminated subpattern"),
+        ("[", "unterminated character set"),
+        ("*", "nothing to repeat at position 0"),
+        ("a{2,1}", "min repeat greater than max repeat"),
+        ("\\", "bad escape (end of pattern)"),
+        (r"\p{L}", r"bad escape \p"),
+        ("(?u)a", "incompatible"),
+        ("a{99999999999}", "too large"),
+        ("(" * 5000 + ")" * 5000, "recursion"),
+    ],
 )
-def test_a_bad_pattern_is_explained(pattern: str) -> None:
+def test_a_bad_pattern_is_explained(pattern: str, reason: str) -> None:
     """The reason comes back as text, with and without something to search."""
     for text in (None, "a"):
         verdict = search(pattern, text)
         assert isinstance(verdict, str)
-        assert verdict
+        assert reason in verdict
 
 
 def test_a_doubtful_pattern_does_not_warn() -> None:

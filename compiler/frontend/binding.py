@@ -282,7 +282,7 @@ def _check_scalar(
     if value is UNKNOWN:
         return None
     if value in (NOT_FINITE, HUGE) and argument.type is Type.NUMBER:
-        return Problem("threshold-not-finite", f"{argument.name} is a finite number", spot)
+        return Problem("threshold-not-finite", f"{argument.name} is a finite number, and this one is not", spot)
     fits = isinstance(value, _CLASSES[argument.type]) and (not isinstance(value, bool) or argument.type is Type.BOOLEAN)
     if fits and isinstance(value, Handle):
         fits = kind_of(value) == ("session" if argument.type is Type.SESSION else "task")
@@ -303,7 +303,7 @@ def _check_scalar(
     if argument.type is Type.INTEGER and not 1 <= value <= LARGEST_INT:
         return _out_of_range(argument, spot, str(value))
     if argument.type is Type.NUMBER and not is_finite(value):
-        return Problem("threshold-not-finite", f"{argument.name} is a finite number", spot)
+        return Problem("threshold-not-finite", f"{argument.name} is a finite number, and this one is not", spot)
     return None
 
 

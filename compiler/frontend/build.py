@@ -3,7 +3,7 @@
 It has no state, so that a line can be taken back and read again.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.leaf import Leaf
@@ -13,7 +13,7 @@ _LEVELS = {"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/"
 _CONSTANTS = {"True": True, "False": False, "None": None}
 
 
-class Paren:
+class _Paren:
     """An expression in parentheses: the node keeps its own span, what stands around it takes theirs."""
 
     __slots__ = ("node", "span")
@@ -24,18 +24,23 @@ class Paren:
 
 
 def _bare(value: Any) -> Any:
-    return value.node if type(value) is Paren else value
+    return value.node if type(value) is _Paren else value
 
 
 def _over(first: Any, last: Any) -> Span:
     return Span(first.span.begin, last.span.end)
 
 
+def _list_among(parts: list[Any]) -> list[Any]:
+    """Return the one list among the parts of a rule; empty when the rule has none."""
+    return next((part for part in parts if type(part) is list), [])
+
+
 def _name(leaf: Leaf) -> tree.Name:
     return tree.Name(leaf.span, leaf.text)
 
 
-class Builder:
+class _Builder:
     """What lark calls for each rule of the grammar, by the rule's name or alias; it has no state."""
 
     # Lists. Within a line they are Python lists; across lines (block, text) pairs, see unfold.
@@ -98,7 +103,7 @@ class Builder:
         return tree.For(_over(word, body[-1]), _bare(target), _bare(value), body)
 
     def signature(self, parts: list[Any]) -> list[Any]:
-        return [parts[0], _name(parts[1]), tuple(parts[3]) if len(parts) > 4 else ()]
+        return [parts[0], _name(parts[1]), tuple(_list_among(parts))]
 
     def def_(self, parts: list[Any]) -> tree.Def:
         (word, name, parameters), body = parts
@@ -139,19 +144,17 @@ class Builder:
         return tree.ListExpr(_over(items[0], items[-1]), tuple(map(_bare, items)), is_tuple=True)
 
     def tuple_(self, parts: list[Any]) -> tree.ListExpr:
-        items = parts[1] if len(parts) > 2 else []
-        return tree.ListExpr(_over(parts[0], parts[-1]), tuple(map(_bare, items)), is_tuple=True)
+        return tree.ListExpr(_over(parts[0], parts[-1]), tuple(map(_bare, _list_among(parts))), is_tuple=True)
 
     def list_(self, parts: list[Any]) -> tree.ListExpr:
-        inside = parts[1] if len(parts) > 2 else []
-        items = inside if type(inside) is list else [inside]
+        items = _list_among(parts) or parts[1:-1]
         return tree.ListExpr(_over(parts[0], parts[-1]), tuple(map(_bare, items)))
 
-    def paren(self, parts: list[Any]) -> Paren:
-        return Paren(_bare(parts[1]), _over(parts[0], parts[-1]))
+    def paren(self, parts: list[Any]) -> _Paren:
+        return _Paren(_bare(parts[1]), _over(parts[0], parts[-1]))
 
     def dict_(self, parts: list[Any]) -> tree.DictExpr:
-        return tree.DictExpr(_over(parts[0], parts[-1]), tuple(parts[1]) if len(parts) > 2 else ())
+        return tree.DictExpr(_over(parts[0], parts[-1]), tuple(_list_among(parts)))
 
     def entry(self, parts: list[Any]) -> tuple[tree.Node, tree.Node]:
         return _bare(parts[0]), _bare(parts[2])
@@ -182,16 +185,16 @@ class Builder:
         return tree.Attribute(_over(parts[0], parts[2]), _bare(parts[0]), _name(parts[2]))
 
     def call(self, parts: list[Any]) -> tree.Call:
-        arguments = tuple(parts[2]) if len(parts) > 3 else ()
-        return tree.Call(_over(parts[0], parts[-1]), _bare(parts[0]), arguments)
+        return tree.Call(_over(parts[0], parts[-1]), _bare(parts[0]), tuple(_list_among(parts)))
 
     def argument(self, parts: list[Any]) -> tree.Argument:
         span = _over(parts[0], parts[-1])
-        if len(parts) == 1:
-            return tree.Argument(span, _bare(parts[0]))
-        if len(parts) == 2:
-            return tree.Argument(span, _bare(parts[1]), None, parts[0].text)
-        return tree.Argument(span, _bare(parts[2]), _name(parts[0]))
+        match parts:
+            case [star, value]:
+                return tree.Argument(span, _bare(value), None, star.text)
+            case [name, _, value]:
+                return tree.Argument(span, _bare(value), _name(name))
+        return tree.Argument(span, _bare(parts[0]))
 
     def index_(self, parts: list[Any]) -> tree.Index:
         value, _, (within, is_slice), end = parts
@@ -213,8 +216,7 @@ class Builder:
         return tree.Conditional(_over(then, otherwise), _bare(test), _bare(then), _bare(otherwise))
 
     def lambda_(self, parts: list[Any]) -> tree.Lambda:
-        parameters = tuple(parts[1]) if len(parts) > 3 else ()
-        return tree.Lambda(_over(parts[0], parts[-1]), parameters, _bare(parts[-1]))
+        return tree.Lambda(_over(parts[0], parts[-1]), tuple(_list_among(parts)), _bare(parts[-1]))
 
     def binary(self, parts: list[Any]) -> tree.Binary:
         left, op, right = parts
@@ -250,7 +252,9 @@ class Builder:
         return operands[0]
 
 
-setattr(Builder, "def", Builder.def_)  # noqa: B010 - a rule of the grammar has that name
+setattr(_Builder, "def", _Builder.def_)  # a rule of the grammar has that name
+
+BUILDER: Final = _Builder()
 
 
 def unfold(pairs: Any) -> tuple[tree.Node, ...]:

@@ -27,9 +27,9 @@ class _Level:
 
     A *piece* is what stands between two commas, colons or line ends. ``run`` counts the unary operators
     in a row, ``postfix`` the calls, indices and attributes of the current operand, ``operators`` the
-    binary operators and ``deep`` the lambdas and conditionals of the piece, ``pending`` its lambdas
+    binary operators of the chain, ``deep`` the lambdas and conditionals of the piece, ``pending`` its lambdas
     before their colon, ``clauses`` those of a comprehension. ``height``, ``tallest`` and ``best`` bound
-    the height of the syntax tree under the operand, the piece and the bracket.
+    the height of the syntax tree under the operand, the chain and the bracket.
     """
 
     __slots__ = ("base", "best", "clauses", "deep", "height", "operators", "pending", "postfix", "run", "tallest")
@@ -48,11 +48,16 @@ class _Level:
         self.tallest = max(self.tallest, self.height + self.run + min(self.operators, _PRECEDENCES))
         self.height = self.run = self.postfix = 0
 
-    def next_piece(self) -> None:
-        """End the current piece."""
+    def next_chain(self) -> None:
+        """End the current chain of operators: a conditional has a chain on each side of its words."""
         self.next_operand()
         self.best = max(self.best, self.tallest + _LAMBDA * self.deep)
-        self.tallest = self.operators = self.deep = self.pending = 0
+        self.tallest = self.operators = 0
+
+    def next_piece(self) -> None:
+        """End the current piece."""
+        self.next_chain()
+        self.deep = self.pending = 0
 
 
 # How much of the evaluator's stack one level takes, in levels of a binary operator (which are the
@@ -130,14 +135,14 @@ class _Guard:
             level.clauses += 1
             return self._flat(level.clauses, "clauses of one comprehension")
         if word == "if" and not first:
-            level.next_operand()
+            level.next_chain()
             level.deep += 1
             return self._deep()
         if word == "elif" and first:
             self.arms[-1] += 1
             return self._flat(self.arms[-1], "elif arms of one if")
         if word == "else" and not first:
-            level.next_operand()
+            level.next_chain()
         else:
             level.next_piece()
         return None
@@ -160,6 +165,8 @@ class _Guard:
             level.next_operand()
         elif word in _PIECE_ENDS:
             level.next_piece()
+            if word == ":":
+                level.clauses = 0  # behind one it is a syntax error, and what follows is new
         else:
             return self._binary()
         return None

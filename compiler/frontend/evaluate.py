@@ -8,6 +8,7 @@ sandbox.py knows what to make of that.
 Channel: file descriptors 0 and 1; a message is a 4-byte big-endian length and that much JSON.
 """
 
+import _thread
 import gc
 import json
 import os
@@ -24,6 +25,7 @@ _PLACE: Final = re.compile(r" *--> (\d+):(\d+):(\d+)$")
 _FRAME: Final = re.compile(r"  \* (\d+):(\d+), in (.*)$")
 _CARETS: Final = re.compile(r" +\| +(\^+)$")
 _LARGEST: Final = 1 << 1024  # beyond it no integer is a finite float
+_STACK: Final = 256 << 20  # address space only; a million nested lists take half of it
 _REQUEST: Final = 0
 _ANSWER: Final = 1
 
@@ -306,8 +308,8 @@ def restrict(config: dict[str, Any]) -> None:
     import resource
     import signal
 
-    whole = int(config["seconds"])
-    limits = [(resource.RLIMIT_CPU, whole), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 0)]
+    whole = int(-(-config["seconds"] // 1))
+    limits = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 0)]
     try:
         with open("/proc/self/statm", "rb") as file:
             pages = int(file.read().split()[0])
@@ -315,6 +317,7 @@ def restrict(config: dict[str, Any]) -> None:
     except OSError:
         pass
     signal.setitimer(signal.ITIMER_REAL, config["seconds"])
+    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))  # at the second one a system kills without a word
     for name, most in limits:
         resource.setrlimit(name, (most, most))
 
@@ -339,10 +342,22 @@ def serve() -> None:
         send({"error": run.failure, "limit": run.limit, "calls": run.calls, "last": run.last})
 
 
-def main() -> NoReturn:
-    """Run as the child: limits first, then the channel, until the parent closes it."""
+def main() -> None:
+    """Run as the child, on a stack of its own: the evaluator recurses as deep as a source nests its values."""
     gc.disable()
     sys.set_int_max_str_digits(0)  # a longer integer is ours to refuse, with its place
+    _thread.stack_size(_STACK)
+    try:
+        _thread.start_new_thread(_work, ())
+    except RuntimeError:
+        _work()  # no room for that stack: the system's own will do for most sources
+    never = _thread.allocate_lock()
+    with never:
+        never.acquire()
+
+
+def _work() -> NoReturn:
+    """Set the limits, then serve the channel until the parent closes it, and end the process."""
     status = 0
     try:
         restrict(json.loads(sys.argv[1]))

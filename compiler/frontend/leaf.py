@@ -17,6 +17,7 @@ _TERMINALS = (
     | dict.fromkeys(("+=", "-=", "*=", "/=", "//=", "%=", "<<=", ">>=", "&=", "^=", "|="), "AUGMENTED")
 )
 _MOST_DIGITS = 4_000
+_HUGE = 1 << 13_000
 
 
 class Leaf:
@@ -49,8 +50,6 @@ def leaf_of(token: Token) -> Leaf:
 
 
 def _integer(text: str) -> int:
-    """Return the value of an integer; one of very many digits, which Python would not print, is cut down."""
-    if len(text) > _MOST_DIGITS:
-        return 10**_MOST_DIGITS
-    base: int = {"x": 16, "o": 8, "b": 2}.get(text[1:2].lower(), 10)
-    return int(text, base)
+    """Return the value of an integer; one of more digits than Python would print is cut down."""
+    base = {"x": 16, "o": 8, "b": 2}.get(text[1:2].lower(), 10)
+    return int(text, base) if len(text) <= _MOST_DIGITS else _HUGE

@@ -138,8 +138,6 @@ class _Reader:
         if self._is(","):
             frame.commas += 1
             self.at += 1
-        elif not self._is(_CLOSING[frame.bracket]):
-            raise _BrokenError
         return self._is(_CLOSING[frame.bracket])
 
     def _close(self, frame: _Frame) -> Node:
@@ -159,7 +157,7 @@ class _Reader:
         if minus:
             self.at += 1
             token = self.tokens[self.at]
-        if token.text in _CONSTANTS and token.kind != "STRING":
+        if token.text in _CONSTANTS:
             kind, value = _CONSTANTS[token.text]
         elif token.kind == "STRING":
             kind, value = "string", string_value(token.text)
@@ -178,7 +176,7 @@ class _Reader:
     def _whole(self, node: Node, begin: int) -> Node:
         """Return the node, or "other" when it is only the beginning of an expression."""
         token = self.tokens[self.at]
-        if token.kind in _LINE_ENDS or (token.kind != "STRING" and token.text in _STOPS):
+        if token.kind in _LINE_ENDS or token.text in _STOPS:
             return node
         self._skip(begin)
         return self._other(begin)
@@ -190,7 +188,7 @@ class _Reader:
         index = begin
         while True:
             token = self.tokens[index]
-            text = "" if token.kind == "STRING" else token.text
+            text = token.text
             if token.kind in _LINE_ENDS or token.kind == "ERROR":
                 if depth or token.kind == "ERROR":
                     raise _BrokenError

@@ -155,7 +155,7 @@ class _Lowering:
         sessions = _Sessions(self._calls, self._report)
         sessions.settle()
         if not self._recorded.ended_early:
-            sessions.report_unbound()
+            sessions.report_unbound(_misplaced(self._calls, self._recorded.calls))
         self._check_params()
         workflow = None if self._recorded.ended_early else self._build(sessions)
         return Lowered(workflow, self._findings, self._origins)
@@ -252,7 +252,7 @@ class _Lowering:
         if listed is None:
             return None
         if len(listed) + (len(_LOOP) if is_default else 0) > self._options.limits.tasks:
-            message = f"tasks in the workflow may be {self._options.limits.tasks}; these are {len(listed) + (len(_LOOP) if is_default else 0)}"
+            message = f"tasks in the workflow may be at most {self._options.limits.tasks}; these are {len(listed) + (len(_LOOP) if is_default else 0)}"
             self._report("limit-exceeded", message, call.at(field))
             return None
         if is_default:
@@ -278,6 +278,7 @@ class _Lowering:
             if any(problem.spot.argument for problem in call.bound.problems) or "missing-argument" in codes:
                 return None
             self._origins.note(None, "task", call.spot(field), [])
+            self._report_dropped([], set(), field)
             return []
         if codes & {"positional-argument", "repeated-argument"}:
             return None
@@ -304,7 +305,8 @@ class _Lowering:
         self._origins.tasks = listed
         self._origins.refused |= _refused(None, call, {field: "task"})
         self._origins.note(None, "task", call.spot(field), spots)
-        self._report_dropped(listed, meant, field)
+        if "value-too-deep" not in codes:  # what lies deeper than could be seen may well be listed
+            self._report_dropped(listed, meant, field)
         return listed
 
     def _shown(self, number: int) -> str:
@@ -349,7 +351,7 @@ class _Lowering:
         """Return the name that a reference has in the IR; None for a task that is not listed."""
         if isinstance(value, Handle):
             return self._names[value.call] if value.call in listed else None
-        known = [self._names[number] for number in listed]
+        known = [self._names[number] for number in listed if number in self._names]
         return None if value not in known and value in self._names.values() else str(value)
 
     # Tasks
@@ -446,7 +448,7 @@ class _Lowering:
     def _is_engine(self, element: Any, listed: list[int]) -> bool:
         """Tell whether a reference means an engine task."""
         name = element if isinstance(element, str) else None
-        numbers = [element.call] if isinstance(element, Handle) else [n for n in listed if self._names[n] == name]
+        numbers = [element.call] if isinstance(element, Handle) else [n for n in listed if self._names.get(n) == name]
         return any(self._calls[number].name in ir.OPERATIONS for number in numbers)
 
     # The default loop
@@ -543,7 +545,7 @@ class _Sessions:
             elif name in first:
                 self._report(
                     "duplicate-session",
-                    f'the session "{name}" is declared twice',
+                    f'the session "{name}" is declared twice; remove or rename one',
                     call.at("name"),
                     ("it is declared here", first[name].at("name")),
                 )
@@ -594,10 +596,10 @@ class _Sessions:
                 message = f'"{task}" sets {knob} = "{own}", and its session "{name}" declares {knob} = "{default}"; they must agree'
                 self._report("session-conflict", message, call.at(knob), related)
 
-    def report_unbound(self) -> None:
-        """Report every declaration that no task is bound to."""
+    def report_unbound(self, misplaced: list[Any]) -> None:
+        """Report every declaration that no task is bound to, but for those that a refused argument has."""
         for call in self._declared:
-            if call.number not in self._bound:
+            if not (call.number in self._bound or Handle(call.number) in misplaced or call.values["name"] in misplaced):
                 message = f'the session "{call.values["name"]}" is bound to no task; bind it or remove it'
                 self._report("unbound-session", message, InCall(call.number))
 
@@ -611,6 +613,22 @@ class _Sessions:
         declaration = self._declaration.get(number)
         defaults = declaration.values if declaration else {}
         return {knob: own.get(knob, defaults.get(knob)) for knob in _CONFIG}
+
+
+def _misplaced(calls: Mapping[int, _Call], records: list[Any]) -> list[Any]:
+    """Return the values, and the elements of lists, of all arguments that are not as they should be."""
+    found: list[Any] = []
+    for number, call in calls.items():
+        if call.bound.problems:
+            _, positional, named = records[number]
+            wrong = {problem.spot.argument for problem in call.bound.problems}
+            pending = [value for place, value in enumerate(positional) if f"#{place}" in wrong]
+            pending += [value for name, value in named if name in wrong]
+            while pending:
+                value = _value(pending.pop())
+                found.append(value)
+                pending.extend(value if isinstance(value, list) else ())
+    return found
 
 
 def _value(plain: Any) -> Any:

@@ -112,7 +112,7 @@ def _bad_arguments(node: tree.Call, _around: _Around) -> Iterator[tree.SyntaxFau
     stars = ""
     for argument in node.arguments:
         if argument.star:
-            if argument.star == stars or stars == "**":
+            if stars in (argument.star, "**"):
                 yield tree.SyntaxFault(argument.span, f"{argument.star} behind {stars}; each comes once, * before **")
             stars = argument.star
         elif argument.name is not None:

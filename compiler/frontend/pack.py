@@ -45,7 +45,7 @@ def normalise(path: str) -> str | Refusal:
     if ".." in parts:
         return Refusal("path-refused", f'the path "{path}" holds ".."; a path stays inside the pack')
     if not parts or path.endswith(("/", "/.")):
-        return Refusal("path-refused", f'"{path}" is a directory, not a regular file')
+        return Refusal("path-refused", f'"{path}" is a directory; name a file below it')
     return "/".join(parts)
 
 
@@ -97,7 +97,10 @@ class Pack:
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            return Refusal("prompt-not-utf8", f'"{name}" is not UTF-8: byte {error.start} cannot be read')
+            return Refusal(
+                "prompt-not-utf8",
+                f'"{name}" is not UTF-8: byte {data[error.start]:#04x} at offset {error.start}; save the file as UTF-8',
+            )
         return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
     def module(self, path: str) -> tuple[str, bytes] | Refusal:
@@ -168,7 +171,7 @@ def _why_not(directory: int, part: str, name: str, error: OSError, *, folder: bo
     if folder and mode and not stat.S_ISDIR(mode):
         return Refusal("path-refused", f'"{part}" in "{name}" is not a directory')
     if mode and not folder and not stat.S_ISREG(mode):
-        return Refusal("path-refused", f'"{name}" is not a regular file')
+        return Refusal("path-refused", f'"{name}" is not a regular file; name one')
     if error.errno == errno.ENOENT:
         wrong = _wrong_case(directory, part, name)
         if wrong:
@@ -221,7 +224,7 @@ def _read_regular(descriptor: int, name: str, most: int, ceiling: str) -> bytes 
     """Read a whole regular file through its descriptor, at most ``most`` bytes."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        return Refusal("path-refused", f'"{name}" is not a regular file')
+        return Refusal("path-refused", f'"{name}" is not a regular file; name one')
     if status.st_size > most:
         return over(ceiling, most, status.st_size)
     data = b"".join(_blocks(descriptor, most + 1))
@@ -240,11 +243,11 @@ def _blocks(descriptor: int, most: int) -> Iterator[bytes]:
 
 def over(ceiling: str, most: int, measured: int) -> Refusal:
     """Say that a number of bytes is above its ceiling."""
-    return Refusal("limit-exceeded", f"{ceiling} may have {most:,} bytes; this is {measured:,}")
+    return Refusal("limit-exceeded", f"{ceiling} may have at most {most:,} bytes; this is {measured:,}")
 
 
-def read_source(path: str, limits: Limits) -> bytes | Refusal:
-    """Read the root file that a person named; raise Unreadable when that is not possible.
+def read_named(path: str, most: int, ceiling: str = "one source file") -> bytes | Refusal:
+    """Read a file that a person named, at most ``most`` bytes; raise Unreadable when that is not possible.
 
     A file over the ceiling is a refusal; one that does not exist, is a directory, a device or a
     pipe, or may not be read, is not an input at all.
@@ -258,7 +261,7 @@ def read_source(path: str, limits: Limits) -> bytes | Refusal:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise Unreadable("Is a directory" if stat.S_ISDIR(status.st_mode) else "Not a regular file")
-        return _read_regular(descriptor, path, limits.source_bytes, "one source file")
+        return _read_regular(descriptor, path, most, ceiling)
     except OSError as error:
         raise Unreadable(os.strerror(error.errno or 0)) from None
     finally:

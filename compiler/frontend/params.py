@@ -138,7 +138,7 @@ def read_block(tokens: Sequence[Token], lane: str | None) -> tuple[Declarations 
     places = [at for at in starts if plain[at].text == _BLOCK and _is_op(plain[at + 1], "=")]
     if not places:
         return None, []
-    first = starts[1] if _is_docstring(plain, starts[0]) and len(starts) > 1 else starts[0]
+    first = starts[1] if _is_docstring(plain, starts[0]) else starts[0]
     problems = [
         Problem(
             "invalid-params",
@@ -340,8 +340,7 @@ class _BlockReader:
         """Return a literal as a value of that type; report one that is none and return None."""
         if kind == "list<string>" and node.kind == "list":
             texts = [self.text(f"an element of {what}", element) for element in node.value if element.kind != "other"]
-            sound = [text for text in texts if text is not None]
-            return sound if len(sound) == len(node.value) else None
+            return [text for text in texts if text is not None]
         if node.kind != kind and (kind, node.kind) != ("number", "int"):
             self.bad(node.span, f"{what} is {TYPES[kind].noun}, not {_KINDS[node.kind]}")
             return None
@@ -359,7 +358,7 @@ class _BlockReader:
             self.bad(row.spans["max"][1], f"max is at least min; {row.max} is below {row.min}", related)
             return
         for field, value in (("default", row.default), ("example", row.example)):
-            reason = None if value is None else _out_of_set(row, value)
+            reason = _out_of_set(row, value)
             if reason:
                 message, guess = reason
                 self.bad(
@@ -390,7 +389,7 @@ def _is_name(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name) is not None
 
 
-def _out_of_set(row: Declaration, value: Value) -> tuple[str, str | None] | None:
+def _out_of_set(row: Declaration, value: Value | None) -> tuple[str, str | None] | None:
     """Say which field of its declaration refuses a value of the right type, with a suggestion."""
     if isinstance(value, str) and row.choices and value not in row.choices:
         tail, guess = hint(value, row.choices, "choices")
@@ -508,16 +507,16 @@ def refused_patterns(checks: Sequence[PatternCheck], verdicts: Iterable[bool | s
 
 
 def marked(declarations: Declarations, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as ``param()`` gives them to a source: external text stands between marks."""
+    """Return the values as ``param()`` gives them to a source: external text stands between marks.
+
+    There is a value for every declaration; with problems in the block nothing is evaluated.
+    """
     given: dict[str, Any] = {}
-    for index, name in enumerate(declarations.names):
-        row = declarations.get(name)
-        if row is None or name not in values:
-            continue
-        value = values[name]
+    for index, row in enumerate(declarations.rows):
+        value = values[row.name]
         if row.is_external:
             value = [mark(index, text) for text in value] if isinstance(value, list) else mark(index, value)
-        given[name] = value
+        given[row.name] = value
     return given
 
 

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from crucible.compiler.frontend import tree
-from crucible.compiler.frontend.build import Builder, unfold
-from crucible.compiler.frontend.leaf import CLOSERS, Leaf, leaf_of
+from crucible.compiler.frontend.build import BUILDER, unfold
+from crucible.compiler.frontend.leaf import Leaf, leaf_of
 from crucible.compiler.frontend.misplaced import misplaced
 from crucible.compiler.frontend.scan import Token, tokens
 from crucible.compiler.frontend.stand_in import made_up, stand_in
 from crucible.compiler.frontend.syntax_message import NO_BLOCK, broken, message_for, reserved
 from crucible.schemas.span import Span
+
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
 
 
 class _Table(NamedTuple):
@@ -49,7 +51,7 @@ def _table() -> _Table:
 
     parser = Lark.open(
         "starlark.lark", rel_to=__file__, parser="lalr", lexer=Tokens, start="source", maybe_placeholders=False,
-        transformer=Builder(),
+        transformer=BUILDER,
     )  # fmt: skip
     conf = parser.parse_interactive().parser_state.parse_conf
     rows: dict[Any, dict[str, Any]] = {}
@@ -94,7 +96,7 @@ class _StuckError(Exception):
     """A token that does not fit: ends the reading of its line."""
 
 
-class _Wrong(Exception):  # noqa: N818 - never leaves this file
+class _Wrong(Exception):
     """A line that cannot be read on: ends the reading of that line."""
 
     def __init__(self, span: Span, message: str, related: tuple[str, Span] | None = None) -> None:
@@ -234,11 +236,12 @@ class _Reader:
             for leaf in [*leaves, Leaf("NEWLINE", "", newline.span)]:
                 read.append(leaf)
                 self._feed(leaf)
-            return
         except _StuckError:
             self._fault(read[-1].span, message_for(read, self._accepted()))
         except _Wrong as wrong:
             self._fault(wrong.fault.span, wrong.fault.message, wrong.fault.related)
+        else:
+            return
         self.states, self.values = kept
         self._feed_all(stand_in(leaves, opens=opens))
 
@@ -250,7 +253,7 @@ class _Reader:
             self._tab(leaf.span)
             return False
         if leaf.type == "RESERVED":
-            raise _Wrong(leaf.span, f'"{leaf.text}" is a reserved word; {_INSTEAD.get(leaf.text, _NO_NAME)}')
+            raise _Wrong(leaf.span, reserved(leaf.text))
         if leaf.type == "INT" and leaf.text[0] == "0" and leaf.text.isdecimal() and len(leaf.text) > 1:
             self._fault(leaf.span, "a number does not begin with 0; an octal one begins with 0o")
         if leaf.type == "STRING" and leaf.value is None:
@@ -268,8 +271,8 @@ class _Reader:
                 if not stack:
                     raise _Wrong(leaf.span, f'unexpected "{leaf.text}"; no bracket is open here')
                 last = stack.pop()
-                if CLOSERS[last.text] != leaf.text:
-                    note = f'"{leaf.text}" stands where "{CLOSERS[last.text]}" belongs'
+                if _CLOSERS[last.text] != leaf.text:
+                    note = f'"{leaf.text}" stands where "{_CLOSERS[last.text]}" belongs'
                     raise _Wrong(last.span, f'"{last.text}" is never closed', (note, leaf.span))
         note = "the file ends here" if behind.kind == "END" else "the next statement begins here"
         for place, last in enumerate(stack):

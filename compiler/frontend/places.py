@@ -77,11 +77,19 @@ class Places:
         for (number, line, _), (_, _, name) in zip(frames, frames[1:], strict=False):
             file = self._files[number]
             if not file.path.startswith(STANDARD_LIBRARY):
-                related.append(Related(f"in {name}(), called here", file.shown, frame_span(file, line, name)))
+                within = "a lambda" if name == "lambda" else f"{name}()"
+                related.append(Related(f"in {within}, called here", file.shown, frame_span(file, line, name)))
         return tuple(reversed(related))
 
-    def callers(self, frames: list[Any]) -> tuple[Related, ...]:
-        """Return the calls around the place of an error."""
+    def callers(self, frames: list[Any], place: list[int]) -> tuple[Related, ...]:
+        """Return the calls around the place of an error.
+
+        The evaluator has no frame for the function that an operator failed in, only for a call there.
+        """
+        number, line, column = place
+        if frames and frames[-1][:2] != [number, line]:
+            within = _function_at(self._files[number], Position(line, column))
+            frames = [*frames, [number, line, within]]
         return self._callers(frames)
 
 
@@ -94,6 +102,15 @@ def frame_span(file: SourceFile, line: int, name: str) -> Span:
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     begin = len(text) - len(text.lstrip()) + 1
     return Span.of(line, begin, line, max(len(text.rstrip()) + 1, begin + 1))
+
+
+def _function_at(file: SourceFile, position: Position) -> str:
+    """Return the name of the innermost function around a position, as a frame has it."""
+    name = "lambda"
+    for node in tree.walk(*file.source.statements):
+        if isinstance(node, tree.Def) and node.span.begin <= position < node.span.end:
+            name = node.name.id
+    return name
 
 
 def _callee(call: tree.Call) -> str | None:
@@ -146,10 +163,9 @@ def spot_in(file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = 
     node = argument.value
     value = _recorded(record, spot)
     for index in spot.path:
-        inner = _element(file, node, index, len(value) if isinstance(value, list) else None)
-        if inner is None:
+        node, exact = _element(file, node, index, len(value) if isinstance(value, list) else None)
+        if not exact:
             break
-        node = inner
         value = value[index] if isinstance(value, list) and index < len(value) else None
     return node.span, node
 
@@ -213,23 +229,26 @@ def _also_binds(node: tree.Node) -> set[str]:
             return set()
 
 
-def _element(file: SourceFile | None, node: tree.Node, index: int, total: int | None) -> tree.Node | None:
-    """Return the expression of an element: of a display, or of a sum of lists where sizes are clear."""
+def _element(file: SourceFile | None, node: tree.Node, index: int, total: int | None) -> tuple[tree.Node, bool]:
+    """Return the expression of an element: of a display, or of a sum of lists where sizes are clear.
+
+    False beside it means that reading cannot tell more than that the element comes out of it.
+    """
     while True:
-        node = _follow(file, node)
-        if isinstance(node, tree.ListExpr):
-            return node.elements[index] if index < len(node.elements) else None
-        if not isinstance(node, tree.Binary) or node.op != "+":
-            return None
-        left, right = _size(file, node.left), _size(file, node.right)
+        meant = _follow(file, node)
+        if isinstance(meant, tree.ListExpr) and index < len(meant.elements):
+            return meant.elements[index], True
+        if not isinstance(meant, tree.Binary) or meant.op != "+":
+            return node, False
+        left, right = _size(file, meant.left), _size(file, meant.right)
         if left is None and right is not None and total is not None:
             left = total - right
         if left is None:
-            return None
+            return node, False
         if index < left:
-            node, total = node.left, left
+            node, total = meant.left, left
         else:
-            node, index, total = node.right, index - left, None if total is None else total - left
+            node, index, total = meant.right, index - left, None if total is None else total - left
 
 
 def _size(file: SourceFile | None, node: tree.Node) -> int | None:
@@ -257,7 +276,7 @@ def suspect(file: SourceFile, call: tree.Call, kind: str) -> tree.Node:
                 return 2 * (kind != "range")
             case tree.DictExpr(entries=entries):
                 return max((weight(value) for _, value in entries), default=0)
-            case tree.Literal():
+            case tree.Literal() | tree.ListExpr(elements=()):
                 return 0
             case _:
                 return 1

@@ -12,6 +12,7 @@ _WORDS = {"NAME": "None", "STRING": '""', "PASS": "pass", "IF": "if", "ASSIGN": 
 
 
 def made_up(span: Span, *terminals: str) -> list[Leaf]:
+    """Return tokens that nobody wrote, for a place."""
     return [Leaf(terminal, _WORDS.get(terminal, ""), span, "") for terminal in terminals]
 
 

@@ -1,12 +1,9 @@
 """The words of syntax errors: what is wrong with a token, then what would be right."""
 
-from typing import Final
-
 from crucible.compiler.frontend.leaf import Leaf
 from crucible.schemas.span import Position, Span
 
 NO_BLOCK = "expected an indented block after the line that ends in :"
-_NO_NAME = "choose another name"
 _INSTEAD = {
     "while": "loop with for over a range",
     "class": "there are no classes; use a dict or a def",
@@ -22,6 +19,11 @@ _INSTEAD = {
     "nonlocal": "a def cannot assign to a name outside it",
     "yield": "return a list",
 }
+
+
+def reserved(word: str) -> str:
+    """Return the message for a word that Starlark keeps free."""
+    return f'"{word}" is a reserved word; {_INSTEAD.get(word, "choose another name")}'
 
 
 def broken(leaf: Leaf) -> tuple[Span, str]:
@@ -42,14 +44,14 @@ def broken(leaf: Leaf) -> tuple[Span, str]:
         quote = quote if quote in ("'''", '"""') else quote[0]
         if text[0] == "f" and text.endswith(quote) and len(text.lstrip("fr")) > len(quote):
             return span, 'f-strings are not allowed; write "…" % x or "…".format(x)'
-        begin = span.begin
-        first = Span(begin, Position(begin.line, begin.column + len(text) - len(text.lstrip("fr")) + len(quote)))
-        return first, f"this string is never closed; end it with {quote}" + (
-            " in the same line" if len(quote) == 1 else ""
-        )
+        begin, width = span.begin, text.index(quote) + len(quote)
+        where = " in the same line" if len(quote) == 1 else ""
+        opening = Span(begin, Position(begin.line, begin.column + width))
+        return opening, f"this string is never closed; end it with {quote}{where}"
     return span, f'unexpected "{text}"' if text.isprintable() else f"unexpected character U+{ord(text):04X}"
 
 
+_MOST_SHOWN = 40
 _SHOWN = {
     "COLON": '":"', "ELSE": '"else"', "IN": '"in"', "LPAR": '"("', "COMMA": '","', "RPAR": '")"', "RSQB": '"]"',
     "RBRACE": '"}"', "ASSIGN": '"="',
@@ -89,8 +91,8 @@ def message_for(read: list[Leaf], accepts: set[str]) -> str:
 
 
 def _short(text: str) -> str:
-    line = text.split("\n", 1)[0]
-    return line if len(line) <= 40 and line == text else line[:39] + "…"
+    line = text.split("\n", 1)[0][:_MOST_SHOWN]
+    return line if line == text else line + "…"
 
 
 def _expected(accepts: set[str]) -> str:
@@ -102,6 +104,8 @@ def _expected(accepts: set[str]) -> str:
         return "a name"
     ended = "AND" in accepts  # an operand has just ended: what could go on with it is no news
     shown = [
-        text for terminal, text in _SHOWN.items() if terminal in accepts and not (ended and terminal in ("IN", "LPAR"))
+        text
+        for terminal, text in _SHOWN.items()
+        if terminal in accepts and not (ended and terminal in ("IN", "LPAR", "ASSIGN"))
     ]
     return " or ".join(shown) if shown else "a string"

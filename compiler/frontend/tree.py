@@ -260,7 +260,8 @@ def children(node: Node) -> list[Node]:
     """Return the nodes right under a node, in the order of their fields."""
     found: list[Node] = []
     if type(node) not in (Name, Literal):
-        for field in node.__match_args__[1:]:  # type: ignore[attr-defined]  # all but the span
+        fields: tuple[str, ...] = node.__match_args__
+        for field in fields[1:]:  # all but the span
             value = getattr(node, field)
             if isinstance(value, tuple):
                 for element in value:

@@ -167,9 +167,9 @@ def _one(diagnostic: Diagnostic, line_of: Callable[[str, int], str | None], pain
     margin = " " * gutter
     out: list[str] = []
     for block in blocks:
-        out.append(f"{paint(block.style, block.label)}{paint('message', ': ' + _harmless(block.message))}")
+        out.append(f"{paint(block.style, block.label)}{paint('message', ': ' + harmless(block.message))}")
         if block.file is not None:
-            place = _harmless(block.file)
+            place = harmless(block.file)
             if block.span is not None:
                 place += f":{block.span.begin.line}:{block.span.begin.column}"
             out.append(f"{margin}{paint('gutter', '-->')} {place}")
@@ -252,7 +252,7 @@ def _cell(character: str) -> _Cell:
     return _Cell(character, 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Return a text on one line, with everything that steers a terminal written as an escape."""
     return _STEERING.sub(lambda found: _escape(found.group()), text)
 

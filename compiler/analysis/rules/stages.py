@@ -8,13 +8,14 @@ from crucible.schemas.ir import EngineTask
 
 
 def cross_stage_dependency(case: Case) -> Iterator[Finding]:
-    """Find dependencies from one stage on the other."""
+    """Find dependencies from one stage on the other; an engine task in the epilogue is another mistake."""
+    misplaced = {index for index, task in case.engine_tasks() if task.is_epilogue}
     for index, task in enumerate(case.tasks):
-        if case.is_refused(index, "stage"):
+        if case.is_refused(index, "stage") or index in misplaced:
             continue
         for to, element in case.graph.edges[index].items():
             other = case.tasks[to]
-            if other.stage != task.stage and not case.is_refused(to, "stage"):
+            if other.stage != task.stage and not case.is_refused(to, "stage") and to not in misplaced:
                 message = (
                     f'"{task.name}" is in the {task.stage} and "{other.name}" in the {other.stage}; '
                     "a dependency stays within its stage"

@@ -13,6 +13,7 @@ from crucible.cli.output import (
     product,
     relative,
     remark,
+    remark_printed,
     report_text,
     unreadable,
 )
@@ -56,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         return failed(WRONG_USAGE, str(error), arguments.format, to_stdout=False)
     except Unreadable as error:
         return failed(UNREADABLE, unreadable(asked, error), arguments.format, to_stdout=False)
-    if arguments.format == "text":
-        remark("".join(f"{line}\n" for line in compiled.printed))
+    if compiled.printed and arguments.format == "text":
+        remark_printed(compiled.printed)
     if has_errors(compiled.diagnostics):
         return _report(arguments, compiled, compiled.diagnostics)
     if held is not None:

@@ -14,7 +14,7 @@ from crucible.cli.output import (
     named_input,
     product,
     relative,
-    remark,
+    remark_printed,
     report_text,
     unreadable,
 )
@@ -45,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         diagnostics += compiled.diagnostics
         texts |= compiled.texts
         files |= {path, *compiled.texts}
-        remark("".join(f"{line}\n" for line in compiled.printed))
+        if compiled.printed:
+            remark_printed(compiled.printed)
     from crucible.compiler.output.report import summary, to_json
 
     diagnostics = arrange(diagnostics)

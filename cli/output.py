@@ -73,6 +73,13 @@ def remark(text: str) -> None:
         _write(2, text)
 
 
+def remark_printed(lines: Iterable[str]) -> None:
+    """Write the lines of print(); what would steer a terminal is shown, but for tabs."""
+    from crucible.compiler.output.report import harmless
+
+    remark("".join("\t".join(map(harmless, line.split("\t"))) + "\n" for line in lines))
+
+
 def _write(descriptor: int, text: str) -> None:
     data = memoryview(text.encode(errors="surrogateescape"))
     while data:

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         return failed(WRONG_USAGE, str(error), arguments.format, to_stdout=False)
     except Unreadable as error:
         return failed(UNREADABLE, unreadable(path, error), arguments.format, to_stdout=False)
-    if arguments.format == "json" and diagnostics:
+    if arguments.format == "json":
         from crucible.compiler.output.report import to_json
 
         remark(to_json(diagnostics, 1))

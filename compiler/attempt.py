@@ -1,22 +1,26 @@
 """One try to compile a source: what the stages found, filled by the pipeline and read by explain.py."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from crucible.compiler.frontend.lower import Lowered
-from crucible.compiler.frontend.pack import Refusal
-from crucible.compiler.frontend.sandbox import Death
-from crucible.compiler.frontend.scan import Fault, Lane
-from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.vocabulary import DEFAULT_LANE
-from crucible.schemas.diagnostic import Finding
 from crucible.schemas.ir import LANES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from crucible.compiler.frontend.lower import Lowered
+    from crucible.compiler.frontend.pack import Refusal
+    from crucible.compiler.frontend.sandbox import Death
+    from crucible.compiler.frontend.scan import Fault, Lane
+    from crucible.compiler.frontend.source_file import SourceFile
+    from crucible.schemas.diagnostic import Finding
 
 
 class Attempt:
     """One try to compile a source: filled by the pipeline stage by stage."""
 
-    def __init__(self, files: dict[int, SourceFile], lane: Lane, prompt: Callable[[str], str | Refusal]) -> None:
+    def __init__(self, files: "dict[int, SourceFile]", lane: "Lane", prompt: "Callable[[str], str | Refusal]") -> None:
         self.files = files
         self.prompt = prompt
         self.lane_literal = lane.name

@@ -16,10 +16,10 @@ from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.lower import CallFinding, InCall, Lowered, is_placeholder
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
 from crucible.compiler.frontend.params import Problem as ParamProblem
-from crucible.compiler.frontend.places import Places, inner_span, node_at, spot_in, suspect
+from crucible.compiler.frontend.places import Places, call_at, inner_span, node_at, spot_in, suspect
 from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.sandbox import Death, Sandbox
-from crucible.compiler.frontend.scan import Fault
+from crucible.compiler.frontend.scan import Fault, string_value
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import Diagnostic, Finding, Related, Suggestion, has_errors
@@ -32,6 +32,8 @@ _TOO_DEEP: Final = "Maximum depth of"
 _TOO_MANY_CALLS: Final = "Starlark call stack overflow"
 _TRACE: Final = "__crucible_statement__"
 _APART: Final = "_ = 0; "
+_AT_A_TIME: Final = 32
+_QUOTED: Final = re.compile("r?[\"']")
 
 
 def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnostic]:
@@ -71,22 +73,19 @@ def of_param(file: SourceFile, problem: ParamProblem) -> Diagnostic:
 
 def _edit(file: SourceFile, suggestion: str, span: Span, node: tree.Node | None) -> Suggestion | None:
     """Return the edit that a suggestion means at a place: quotes stay, "{}" is the text that is there."""
-    if "{}" in suggestion:
-        return Suggestion(suggestion.replace("{}", file.cut(span)), file.shown, span)
     text = file.cut(span)
-    if isinstance(node, tree.Literal) or text[:1] in "\"'" or text[:2] in ('r"', "r'"):
-        literal = node if isinstance(node, tree.Literal) else None
-        inner = (
-            inner_span(file, literal)
-            if literal
-            else Span.of(span.begin.line, span.begin.column + 1, span.end.line, span.end.column - 1)
-        )
-        if inner is None or any(c in suggestion for c in "\"'\\\n\r"):
-            return None
-        return Suggestion(suggestion, file.shown, inner)
-    if node is not None:
-        return None  # the value comes from somewhere else
-    return Suggestion(suggestion, file.shown, span)
+    if text.startswith("*"):
+        return None  # the argument itself is written elsewhere
+    if suggestion == "[{}]" or suggestion.endswith(" = {}"):
+        return Suggestion(suggestion.replace("{}", text), file.shown, span)
+    if node is None and _QUOTED.match(text):
+        node = tree.Literal(span, string_value(text))
+    if node is None:
+        return Suggestion(suggestion, file.shown, span)
+    inner = inner_span(file, node) if isinstance(node, tree.Literal) else None
+    if inner is None or any(c in suggestion for c in "\"'\\\n\r"):
+        return None  # the value comes from somewhere else, or its text is not what it says
+    return Suggestion(suggestion, file.shown, inner)
 
 
 class _Explanation:
@@ -136,13 +135,15 @@ class _Explanation:
         return diagnostics
 
     def _locate(self, numbers: list[int]) -> list[Any]:
-        """Ask the evaluation where calls stand; nothing when it can no longer say."""
+        """Ask the evaluation where calls stand, some at a time; nothing for those that it can no longer say."""
+        places: list[Any] = []
         try:
-            answer = self._sandbox.ask({"locate": numbers})
-            places = [_checked(place, self._files) for place in answer["places"]]
+            for first in range(0, len(numbers), _AT_A_TIME):
+                answer = self._sandbox.ask({"locate": numbers[first : first + _AT_A_TIME]})
+                places += [_checked(place, self._files) for place in answer["places"]]
         except (Death, KeyError, TypeError, ValueError):
-            return [None] * len(numbers)
-        return places
+            pass
+        return [*places, *[None] * len(numbers)][: len(numbers)]
 
     # What reading shows
 
@@ -281,8 +282,9 @@ class _Explanation:
         The evaluator folds a module's function of one expression into its callers. A statement in
         front of the expression prevents that when we evaluate again.
         """
-        place = error.get("place")
-        if len(self._files) == 1 or not place or error["frames"]:
+        place = error["place"]
+        call = call_at(self._files[place[0]], Position(place[1], place[2]), "") if place else None
+        if len(self._files) == 1 or call is None or not isinstance(call.function, tree.Name):
             return error
         texts, moved = {}, {}
         for file in self._files.values():
@@ -342,14 +344,7 @@ class _Explanation:
         """Place a value that could not even be handed to a constructor at the argument that has it."""
         number, line, column = error["place"]
         file = self._files[number]
-        call = next(
-            (
-                n
-                for n in tree.walk(*file.source.statements)
-                if isinstance(n, tree.Call) and n.span.begin == Position(line, column)
-            ),
-            None,
-        )
+        call = call_at(file, Position(line, column), "")
         name = call.function.id if call is not None and isinstance(call.function, tree.Name) else "a constructor"
         twice = _TWICE.match(message)
         if twice:
@@ -483,21 +478,8 @@ def printed_lines(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[st
     lines = []
     for number, place in zip(shown, places, strict=False):
         where = attempt.files[0].shown if place is None else f"{attempt.files[place[0][0]].shown}:{place[0][1]}"
-        text = " ".join(_as_printed(value, top=True) for value in attempt.calls[number][1])
+        text = str(attempt.calls[number][1][0])
         lines += [f"{where}: {line}" for line in text.split("\n")]
     if len(lines) > limits.printed_lines:
         lines[limits.printed_lines - 1 :] = ["… and more lines of print()"]
     return lines
-
-
-def _as_printed(value: Any, *, top: bool = False) -> str:
-    """Write a recorded value as Starlark's str() does, as far as the record tells."""
-    import json
-
-    if isinstance(value, str):
-        return value if top else json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list):
-        return "[" + ", ".join(_as_printed(item) for item in value) + "]"
-    if isinstance(value, dict):
-        return f"<{value.get('odd') or 'opaque value'}>"
-    return str(value)

@@ -25,8 +25,8 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _GENERATED_FROM, _GENERATED_BY = "# Generated from ", " by crucible plan compile-workflow; edit that file instead."
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
-# In a multi-line string also: line feeds and tabs as themselves, quotes but for those that could close it.
-_ESCAPED_IN_LINES = re.compile('[\x00-\x08\x0b-\x1f\x7f\\\\]|(?<="")"|"\\Z')
+# In a multi-line string line feeds, tabs and quotes stand as themselves, but for a third quote in a row.
+_ESCAPED_IN_LINES = re.compile('[\x00-\x08\x0b-\x1f\x7f\\\\]|(?<="")"')
 _SHORT_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
@@ -112,8 +112,6 @@ def render_block(content: Workflow | Reference, source_name: str, newline: str =
         return newline.join([*lines, f"file = {_string(content.file)}"])
     if content.result is not None:
         lines.append(f"result = {_string(content.result)}")
-    if not content.task:
-        lines.append("task = []")
     if content.params is not None:
         lines += ["", f"[{TABLE}.params]"]
         lines += [f"{_key(name)} = {_value(value)}" for name, value in content.params.items()]

@@ -128,6 +128,11 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     findings = rules.judge(content, rules.facts_by_hand(content, options.judge_direction()))
     if not findings and not diagnostics and options.admit:
         findings = _admission(content, options)
+    if options.params:
+        from crucible.compiler.frontend.params import bind
+
+        # What is compiled already has no parameters left to bind.
+        diagnostics += [Diagnostic(each.code, each.message) for each in bind(None, options.params).problems]
     diagnostics = arrange([*diagnostics, *manifest.to_diagnostics(findings, places, path)])
     return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts)
 
@@ -199,7 +204,8 @@ class _Compilation:
             lane = self._attempt.lane
             if self._attempt.lane_fault or not self._attempt.lane_known:
                 return self._explain(sandbox)
-            params = self._bind_params(sandbox) if lane == "playbook" else {}
+            is_asked = lane == "playbook" or self._options.params is not None
+            params = self._bind_params(sandbox) if is_asked else {}
             if params is None:
                 return self._explain(sandbox)
             return self._evaluate(sandbox, params)
@@ -298,7 +304,7 @@ class _Compilation:
         from crucible.compiler.frontend import external, params, scan
 
         file = self._files[0]
-        self._declarations, problems = params.read_block(scan.tokens(file.text), "playbook")
+        self._declarations, problems = params.read_block(scan.tokens(file.text), self._attempt.lane)
         bound = params.bind(self._declarations, self._options.params)
         problems = [*problems, *bound.problems]
         checks = [*(self._declarations.checks if self._declarations else ()), *bound.checks]

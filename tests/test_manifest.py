@@ -157,7 +157,8 @@ def test_json_reads_back_equal(workflow: Workflow) -> None:
 def test_quotes_and_line_ends_survive(prompt: str) -> None:
     """A prompt cannot close its own string or lose a character at either end of it."""
     workflow = Workflow(type="custom", task=(AgentTask(name="a", prompt=prompt),))
-    for text in (made("", workflow), made("\r\n", workflow)):
+    for text, newline in ((made("", workflow), "\n"), (made("\r\n", workflow), "\r\n")):
+        assert text.count("\n") == text.count(newline)
         assert read_workflow(text, "crucible.toml", "toml")[0] == workflow
 
 
@@ -348,6 +349,13 @@ def test_a_stale_manifest_is_shown_at_its_header_with_a_diff() -> None:
     )
 
 
+def test_a_diff_splits_at_line_feeds_alone() -> None:
+    """What only looks like a line end to some readers stays inside its line."""
+    text = "a = '\u2028 \x85'\r\n" + BLOCK.replace("\n", "\r\n") + "[z]\r\n"
+    diff = stale(text, "crucible.toml", ONE, "w.star")[1]
+    assert diff.split("\n")[3] == " a = '\u2028 \x85'\r"
+
+
 def test_a_manifest_without_a_block_is_stale_without_a_place() -> None:
     """What is not there has no header to point at."""
     [diagnostic], diff = stale("a = 1", "crucible.toml", ONE, "workflow.star")
@@ -440,6 +448,12 @@ def summary(diagnostics: list[Diagnostic]) -> list[tuple[str, Span | None, str |
                 ("missing-key", Span.of(5, 5, 5, 6), None),
             ],
         ),
+        (
+            "[workflow]\n[[workflow.task]]\nname = 'a'\nkind = 'command'\n",
+            "toml",
+            [("missing-key", Span.of(2, 1, 2, 18), None)],
+        ),
+        ('{"task": [{"name": "a", "kind": "command"}]}', "json", [("missing-key", Span.of(1, 11, 1, 12), None)]),
         ("[workflow]\ntype = 'custon'\ntask = []\n", "toml", [("unknown-value", Span.of(2, 8, 2, 16), '"custom"')]),
         ("workflow = 3\n", "toml", [("wrong-type", Span.of(1, 12, 1, 13), None)]),
         ("workflow.type = 'custom'\n", "toml", [("missing-key", Span.of(1, 1, 1, 9), None)]),

@@ -156,7 +156,8 @@ def test_a_bracket_that_is_never_closed_makes_no_chain_of_what_follows(line: str
 
 FATAL: dict[str, str] = {
     "sums nested at the left": "x = " + "(" * 120 + "a" + ("+ a" * 900 + ")") * 120,
-    "methods nested at the left": "x = " + "(" * 120 + "a" + (".b()" * 900 + ")") * 120,
+    "methods nested at the left": "x = " + "(" * 2 + "a" + (".b()" * 900 + ")") * 2,
+    "operators on both sides": "x = " + "a or a and a == a | a ^ a & a << a + a * [" * 127 + ("]" + " * a" * 8) * 127,
     "elif chains in each other": "".join(
         " " * depth + "if a:\n" + " " * depth + " a\n" + (" " * depth + "elif a:\n" + " " * depth + " a\n") * 400
         for depth in range(9)
@@ -303,6 +304,9 @@ LITERALS = st.builds(
 
 @given(LITERALS)
 @example("'\\x\r41'")
+@example(r"'\ud800'")
+@example("'\\q\ra'")
+@example(r"'\U00110000'")
 @example("r'\\\\\\''")
 def test_a_string_has_the_value_that_the_evaluator_gives_it(literal: str) -> None:
     """The value and the refusal of bad escapes, both prefixes, all quotes."""

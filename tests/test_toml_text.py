@@ -193,7 +193,10 @@ def test_a_mistake_is_shown_where_it_is(text: str, code: str, place: tuple[int, 
         "x = " + "{'a'.b=" * 10_000,
         ".".join("a" * 10_000) + " = 1",
         "[" + ".".join("a" * 10_000) + "]",
-        "[x." + ".".join("a" * 60) + "]\n" + ".".join("b" * 60) + " = [1]",
+        "[x." + ".".join("a" * 60) + "]\n" + ".".join("b" * 60) + " = 1",
+        "x = " + "[" * 64 + "]" * 64,
+        "x = " + "{a=" * 64 + "1" + "}" * 64,
+        ".".join("a" * 65) + " = 1",
     ],
 )
 def test_deep_nesting_is_refused_without_recursion(text: str) -> None:

@@ -1,0 +1,1 @@
+"""IR is judged here: the graph, its rules, and admission."""

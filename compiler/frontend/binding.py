@@ -214,8 +214,9 @@ def _check(
     """Check one value; return the problems and what of the value is good (None for nothing)."""
     if value is None:
         if argument.required:
-            message = f"{argument.name} of {constructor.name}() is {argument.type.value}, not None (a computed infinity is None, too)"
-            return [Problem("wrong-type", message, Spot(spot))], None
+            message = f"{argument.name} of {constructor.name}() is {argument.type.value}, not None"
+            also = " (which a computed infinity is, too)" if argument.type is Type.INTEGER else ""
+            return [Problem("wrong-type", message + also, Spot(spot))], None
         return [], None
     if value is UNKNOWN:
         return [], UNKNOWN

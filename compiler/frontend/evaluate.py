@@ -215,7 +215,9 @@ class _Run:
             self.count += 1
             if number == self._stop:
                 raise _Stop
-            if not self._again:
+            if kind == "nothing" and not self._again:
+                self.calls.append([name, [_printed(args, kwargs.get("sep", " "))], []])
+            elif not self._again:
                 most = self._config["value_depth"]
                 self.calls.append(
                     [name, [_plain(a, most) for a in args], [[k, _plain(v, most)] for k, v in kwargs.items()]]
@@ -260,6 +262,23 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item, depth - 1) for item in value] if depth else {"deep": True}
     return {"odd": "a dict" if isinstance(value, dict) else f"a {type(value).__name__}"}
+
+
+def _printed(values: Iterable[Any], separator: Any) -> str:
+    """Return what print() writes: every value as the language's own str() shows it, a tuple as a list."""
+    shown = (value if isinstance(value, str) else _shown(value) for value in values)
+    return (separator if isinstance(separator, str) else " ").join(shown)
+
+
+def _shown(value: Any) -> str:
+    """Show a value inside of another one."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in value.items())}}}"
+    return "<opaque value>" if isinstance(value, _Handle) else str(value)
 
 
 def _whereabouts(text: str, kind: str) -> dict[str, Any]:

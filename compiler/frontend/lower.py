@@ -49,7 +49,7 @@ class Recorded(NamedTuple):
 
     ``calls`` are [constructor, positional values, [name, value] pairs] in the order of the calls;
     ``last`` is the call whose value the last statement has; ``ended_early`` is true when the
-    evaluation failed on the way. ``refused`` are the calls of prompt_file whose file was refused.
+    evaluation failed on the way. Handles are those of recorded calls.
     """
 
     calls: list[Any]
@@ -181,8 +181,8 @@ class _Lowering:
         return _Call(number, name, bound)
 
     def _kind_of(self, handle: Handle) -> str:
-        record = self._recorded.calls[handle.call] if handle.call < len(self._recorded.calls) else ["workflow"]
-        return CONSTRUCTORS[record[0]].makes
+        row = CONSTRUCTORS.get(self._recorded.calls[handle.call][0])
+        return row.makes if row else "value"
 
     def _keep_external_out(self, number: int, name: str, bound: Bound, external: ExternalText) -> None:
         """Refuse external text everywhere but in a prompt, and show it there as what it is."""
@@ -580,6 +580,7 @@ class _Sessions:
         name = declaration.values.get("name")
         if isinstance(name, str):
             self._of[call.number] = name
+            self._bound.update(other.number for other in [first.get(name)] if other)
         related = ("it is declared here", InCall(declaration.number))
         if declaration.number > call.number:
             message = f'the session "{name}" is declared after the task that binds it; declare it before'

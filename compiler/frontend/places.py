@@ -53,7 +53,7 @@ class Places:
         (number, line, column), frames = found
         callers = self._callers(frames)
         if self._files[number].path.startswith(STANDARD_LIBRARY):
-            return self._author_call(frames, callers)
+            return self._author_call(frames)
         file = self._files[number]
         call = call_at(file, Position(line, column), self._calls[place.call][0])
         if call is None:
@@ -61,14 +61,14 @@ class Places:
         span, node = spot_in(file, call, place.spot, self._calls[place.call])
         return Place(file, span, node, callers)
 
-    def _author_call(self, frames: list[Any], callers: tuple[Related, ...]) -> Place | None:
+    def _author_call(self, frames: list[Any]) -> Place | None:
         """Return the author's call that led into the standard library."""
         for depth in range(len(frames) - 1, -1, -1):
             number, line, _ = frames[depth]
             file = self._files[number]
             if not file.path.startswith(STANDARD_LIBRARY):
                 name = frames[depth + 1][2] if depth + 1 < len(frames) else ""
-                return Place(file, frame_span(file, line, name), None, callers[:depth])
+                return Place(file, frame_span(file, line, name), None, self._callers(frames[: depth + 1]))
         return None
 
     def _callers(self, frames: list[Any]) -> tuple[Related, ...]:

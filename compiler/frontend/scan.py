@@ -145,8 +145,6 @@ class _Cutter:
                 elif group == CLOSE:
                     self._close(_OPENER[text[begin]])
                 self._add(_KINDS[group], begin, end)
-            else:
-                break
         if not fresh:
             self._add("NEWLINE", len(text), len(text))
         for kind in (*(["DEDENT"] * (len(self.blocks) - 1)), "END"):

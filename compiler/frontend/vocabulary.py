@@ -71,26 +71,57 @@ _KNOBS = (
     _AFTER,
     Argument("needs", Type.TEXT, "A capability that the run must have before the task is dispatched.", default="any"),
     Argument("required", Type.BOOLEAN, "Whether the task's failure invalidates the run.", default=True),
-    Argument("isolated", Type.BOOLEAN, "Whether the task runs in a disposable worktree, and so beside others.", default=False),
-    Argument("join", Type.TEXT, "What the task needs of its dependencies: all passed, or at least one.", default="all", choices=JOINS),
-    Argument("stage", Type.TEXT, "Part of the main graph, or run once after it has settled.", default="iteration", choices=STAGES),
+    Argument(
+        "isolated", Type.BOOLEAN, "Whether the task runs in a disposable worktree, and so beside others.", default=False
+    ),
+    Argument(
+        "join",
+        Type.TEXT,
+        "What the task needs of its dependencies: all passed, or at least one.",
+        default="all",
+        choices=JOINS,
+    ),
+    Argument(
+        "stage",
+        Type.TEXT,
+        "Part of the main graph, or run once after it has settled.",
+        default="iteration",
+        choices=STAGES,
+    ),
     Argument("emits", Type.FIELDS, "Fields that the task's JSON output promises; absent declares nothing."),
 )
 _RUN = Argument("run", Type.TEXT, "The shell command, run in the candidate workspace.", required=True)
 
 _TABLE = (
     Constructor(
-        "agent", "common", "task", "A turn of an agent with a prompt.",
-        (_NAME, Argument("prompt", Type.TEXT, "What the agent is told.", required=True), *_AGENT_CONFIG, _SESSION, *_KNOBS),
+        "agent",
+        "common",
+        "task",
+        "A turn of an agent with a prompt.",
+        (
+            _NAME,
+            Argument("prompt", Type.TEXT, "What the agent is told.", required=True),
+            *_AGENT_CONFIG,
+            _SESSION,
+            *_KNOBS,
+        ),
     ),
     Constructor("command", "common", "task", "A deterministic shell command.", (_NAME, _RUN, *_KNOBS)),
     Constructor(
-        "evaluate", "common", "task", "A measuring command: one JSON object on its last line of output.",
+        "evaluate",
+        "common",
+        "task",
+        "A measuring command: one JSON object on its last line of output.",
         (
             _NAME,
             _RUN,
             Argument("threshold", Type.NUMBER, "The score that passes; needs direction."),
-            Argument("direction", Type.TEXT, "Whether a lower or a higher score is better; needs threshold.", choices=DIRECTIONS),
+            Argument(
+                "direction",
+                Type.TEXT,
+                "Whether a lower or a higher score is better; needs threshold.",
+                choices=DIRECTIONS,
+            ),
             *_KNOBS,
         ),
     ),
@@ -98,17 +129,31 @@ _TABLE = (
     Constructor("apply", "scored", "task", "Makes the candidate live.", (_NAME, _AFTER)),
     Constructor("measure", "scored", "task", "The frozen judge's reading.", (_NAME, _AFTER)),
     Constructor(
-        "grade", "scored", "task", "A reading folded from evidence, scored by one evaluate task.",
+        "grade",
+        "scored",
+        "task",
+        "A reading folded from evidence, scored by one evaluate task.",
         (
             _NAME,
             Argument("score", Type.TASK, "The evaluate task whose score counts.", required=True),
-            Argument("evidence", Type.TASKS, "The tasks whose verdicts count; score and tiebreak are added.", default=()),
+            Argument(
+                "evidence", Type.TASKS, "The tasks whose verdicts count; score and tiebreak are added.", default=()
+            ),
             Argument("tiebreak", Type.TASK, "The evaluate task whose score decides a tie."),
-            Argument("join", Type.TEXT, "Whether all evidence must pass, or what passed is folded.", default="passed", choices=JOINS),
+            Argument(
+                "join",
+                Type.TEXT,
+                "Whether all evidence must pass, or what passed is folded.",
+                default="passed",
+                choices=JOINS,
+            ),
         ),
     ),
     Constructor(
-        "decide", "scored", "task", "Keeps or discards the candidate by a measurement.",
+        "decide",
+        "scored",
+        "task",
+        "Keeps or discards the candidate by a measurement.",
         (
             _NAME,
             Argument("measurement", Type.TASK, "The measure or grade task that decides.", required=True),
@@ -116,40 +161,71 @@ _TABLE = (
         ),
     ),
     Constructor(
-        "top_k", "scored", "task", "Keeps the k best of its dependencies by score.",
+        "top_k",
+        "scored",
+        "task",
+        "Keeps the k best of its dependencies by score.",
         (
             _NAME,
             Argument("k", Type.INTEGER, "How many are kept.", required=True),
-            Argument("direction", Type.TEXT, "Whether a lower or a higher score is better.", required=True, choices=DIRECTIONS),
+            Argument(
+                "direction",
+                Type.TEXT,
+                "Whether a lower or a higher score is better.",
+                required=True,
+                choices=DIRECTIONS,
+            ),
             Argument("depends_on", Type.TASKS, "The candidates, at least one.", required=True),
             Argument("required", Type.BOOLEAN, "Whether the task's failure invalidates the run.", default=True),
         ),
     ),
     Constructor(
-        "session", "common", "session", "Declares a durable conversation.",
+        "session",
+        "common",
+        "session",
+        "Declares a durable conversation.",
         (Argument("name", Type.TEXT, "The session's name.", required=True), *_AGENT_CONFIG),
     ),
     Constructor(
-        "prompt_file", "common", "text", "The text of a file below the pack.",
-        (Argument("path", Type.TEXT, "The file, relative to the pack root.", required=True),), positional="path",
+        "prompt_file",
+        "common",
+        "text",
+        "The text of a file below the pack.",
+        (Argument("path", Type.TEXT, "The file, relative to the pack root.", required=True),),
+        positional="path",
     ),
     Constructor(
-        "workflow", "common", "workflow", "The graph: the last statement of the root file.",
+        "workflow",
+        "common",
+        "workflow",
+        "The graph: the last statement of the root file.",
         (
-            Argument("tasks", Type.TASKS, "The tasks, in order; the one positional argument of the splice form.", required=True),
+            Argument(
+                "tasks",
+                Type.TASKS,
+                "The tasks, in order; the one positional argument of the splice form.",
+                required=True,
+            ),
             Argument("type", Type.TEXT, "The lane, a string literal.", default=DEFAULT_LANE, choices=LANES),
             Argument("result", Type.TASK, "The task whose output is the run's."),
         ),
         positional="tasks",
     ),
     Constructor(
-        "default_autoresearch", "scored", "workflow", "The historical loop: propose, the extras, apply, measure, decide.",
+        "default_autoresearch",
+        "scored",
+        "workflow",
+        "The historical loop: propose, the extras, apply, measure, decide.",
         (Argument("extra_tasks", Type.TASKS, "Tasks between propose and apply, or in the epilogue.", default=()),),
         positional="extra_tasks",
     ),
     Constructor(
-        "param", "playbook", "text", "A launch parameter's value.",
-        (Argument("name", Type.TEXT, "A name that params declares.", required=True),), positional="name",
+        "param",
+        "playbook",
+        "text",
+        "A launch parameter's value.",
+        (Argument("name", Type.TEXT, "A name that params declares.", required=True),),
+        positional="name",
     ),
 )
 
@@ -163,8 +239,7 @@ CONSTRUCTORS: Final[dict[str, Constructor]] = {row.name: row for row in _TABLE}
 
 # The pure builtins of the language itself, as the evaluator provides them.
 BUILTINS: Final = frozenset(
-    "False None True abs all any bool chr dict dir enumerate fail float getattr hasattr hash int len list max min ord "
-    "print range repr reversed sorted str tuple type zip".split()
+    ["False", "None", "True", "abs", "all", "any", "bool", "chr", "dict", "dir", "enumerate", "fail", "float", "getattr", "hasattr", "hash", "int", "len", "list", "max", "min", "ord", "print", "range", "repr", "reversed", "sorted", "str", "tuple", "type", "zip"]
 )
 
 

@@ -30,7 +30,9 @@ def _unknown(case: Case, name: str, at: At, own: str | None) -> Iterator[Finding
     """Yield the finding, but for a task that was built and not listed; never suggest a task to itself."""
     if name in case.facts.dropped:
         return
+    made = {case.tasks[index].name for index in case.facts.engine_origin} - {LOOP_ENTRY}
     candidates = [other for other in case.graph.bearers if other != own and name_fault(other) is None]
+    candidates = [other for other in candidates if other not in made]  # what runs after all extras
     if case.facts.splice and own is not None:
         candidates.append(LOOP_ENTRY)
     tail, guess = hint(name, candidates, "tasks")

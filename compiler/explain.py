@@ -12,6 +12,7 @@ from typing import Any, Final
 from crucible.compiler.attempt import Attempt
 from crucible.compiler.frontend import names, tree
 from crucible.compiler.frontend.binding import Problem, Spot
+from crucible.compiler.frontend.external import without_marks
 from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.lower import CallFinding, InCall, Lowered, is_placeholder
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
@@ -478,7 +479,7 @@ def printed_lines(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[st
     lines = []
     for number, place in zip(shown, places, strict=False):
         where = attempt.files[0].shown if place is None else f"{attempt.files[place[0][0]].shown}:{place[0][1]}"
-        text = str(attempt.calls[number][1][0])
+        text = without_marks(str(attempt.calls[number][1][0]))
         lines += [f"{where}: {line}" for line in text.split("\n")]
     if len(lines) > limits.printed_lines:
         lines[limits.printed_lines - 1 :] = ["… and more lines of print()"]

@@ -17,6 +17,7 @@ from crucible.schemas.diagnostic import At, Diagnostic, Finding, Severity, arran
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from crucible.compiler.attempt import Attempt
+    from crucible.compiler.frontend.lower import CallFinding
     from crucible.compiler.frontend.params import Declarations
     from crucible.compiler.frontend.source_file import SourceFile
     from crucible.compiler.manifest import Places, Reference
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 _ROOT: Final = "workflow.star"
+NO_ANSWER: Final = "the evaluation process sent what is no answer"
 
 
 class Options(NamedTuple):
@@ -314,7 +316,11 @@ class _Compilation:
             except Death as death:
                 self._diagnostics.append(Diagnostic(death.code, death.message, file.shown))
                 return None
-            problems += params.refused_patterns(checks, answer["patterns"])
+            verdicts = answer.get("patterns")
+            if not isinstance(verdicts, list) or [type(each) in (bool, str) for each in verdicts] != [True] * len(checks):
+                self._diagnostics.append(Diagnostic("evaluator-crashed", NO_ANSWER, file.shown))
+                return None
+            problems += params.refused_patterns(checks, verdicts)
         self._diagnostics.extend(of_param(file, problem) for problem in problems)
         if problems:
             return None
@@ -356,6 +362,12 @@ class _Compilation:
         external = ExternalText(*attempt.external) if attempt.external else None
         options = LowerOptions(attempt.lane_literal, self._limits, attempt.params, external, attempt.declared)
         lowered = attempt.lowered = lower(recorded, options)
+        if external is not None and answer["error"] is None:
+            try:
+                lowered.findings.extend(self._leaks(sandbox, params))
+            except Death as death:
+                attempt.death = death
+                return self._explain(sandbox)
         if lowered.workflow is not None:
             origins = lowered.places
             facts = rules.Facts(
@@ -371,6 +383,17 @@ class _Compilation:
         if attempt.is_clean and not self._diagnostics:
             return self._result(sandbox)
         return self._explain(sandbox)
+
+    def _leaks(self, sandbox: Sandbox, params: dict[str, Any]) -> "list[CallFinding]":
+        """Find external text without its marks, by evaluating with other text."""
+        from crucible.compiler.frontend import leaks
+
+        others = {name: leaks.other_value(value) for name, value in params.items()}
+        if others == params:
+            return []
+        answer = sandbox.ask({"again": others})
+        check_answer(answer, self._files)
+        return list(leaks.find(self._attempt.calls, answer["calls"]))
 
     def _explain(self, sandbox: Sandbox) -> Compiled:
         """Read the trees and say everything that is wrong, each at its place."""
@@ -425,7 +448,7 @@ def check_answer(answer: dict[str, Any], files: Collection[int]) -> None:
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits:
-        raise Death("evaluator-crashed", "the evaluation process sent what is no answer")
+        raise Death("evaluator-crashed", NO_ANSWER)
 
 
 def _error_fits(error: dict[str, Any], files: Collection[int]) -> bool:

@@ -17,6 +17,8 @@ _SCRIPT = Path(sysconfig.get_path("scripts")) / "crucible"
 COMMAND = [str(_SCRIPT)] if _SCRIPT.exists() else [sys.executable, "-P", "-m", "crucible.cli.main"]
 COMPILE = ("plan", "compile-workflow", "--file", "workflow.star")
 
+PIPES: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+
 SOURCE = """\
 build = command(name = "build", run = "make")
 gate = evaluate(name = "gate", run = "make test", depends_on = [build], threshold = 12, direction = "higher")

@@ -171,7 +171,9 @@ def test_every_byte_outside_the_block_stays(
     at = max(1, min(at, len(parts)))
     old = '[workflow]\ntype = "custom"\n[[workflow.task]]\nname = "x" # [budget]\n' if has_block else ""
     before, after = ("".join(some).replace("\n", newline) for some in (parts[:at], parts[at:]))
-    new = filled(directory, (before + old.replace("\n", newline) + after).encode()).decode()
+    pack(directory, manifest=before + old.replace("\n", newline) + after)
+    assert crucible(*FILL, cwd=directory).status == 0
+    new = (directory / "crucible.toml").read_bytes().decode()
     block = BLOCK.replace("\n", newline)
     if has_block:
         assert new == before + block + after
@@ -262,20 +264,14 @@ def patched(old: str, diff: str) -> str:
     head, *hunks = re.split(r"^@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@\n", diff, flags=re.MULTILINE)
     assert re.fullmatch(r"--- crucible\.toml\n\+\+\+ crucible\.toml.*\n", head)
     lines = re.findall(r"[^\n]*\n|[^\n]+", old)
-    for first, hunk in reversed(list(zip(hunks[::2], hunks[1::2], strict=True))):
-        sides: dict[str, list[str]] = {"-": [], "+": []}
-        for line in re.findall(r"[^\n]*\n", hunk):
-            if line.startswith("\\"):
-                sides[last][-1] = sides[last][-1].removesuffix("\n")  # noqa: F821 - a mark follows a line
-                if last_is_both:  # noqa: F821
-                    sides["-"][-1] = sides["-"][-1].removesuffix("\n")
-                continue
-            last, last_is_both = ("-" if line[0] == "-" else "+"), line[0] == " "
-            for side in "-+" if last_is_both else last:
-                sides[side].append(line[1:])
+    for first, hunk in reversed([*zip(hunks[::2], hunks[1::2], strict=True)]):
+        # A mark takes the line end from the line above it.
+        changes = re.findall(r"[^\n]*\n", hunk.replace("\n\\ No newline at end of file\n", "\0\n"))
+        changes = [line.replace("\0\n", "") for line in changes]
         begin = max(0, int(first) - 1)
-        assert lines[begin : begin + len(sides["-"])] == sides["-"]
-        lines[begin : begin + len(sides["-"])] = sides["+"]
+        before = [line[1:] for line in changes if line[0] in "- "]
+        assert lines[begin : begin + len(before)] == before
+        lines[begin : begin + len(before)] = [line[1:] for line in changes if line[0] in "+ "]
     return "".join(lines)
 
 
@@ -345,35 +341,23 @@ def test_a_disk_without_room_is_2_and_leaves_the_old_file(tmp_path: Path) -> Non
     assert everything(tmp_path) == before
 
 
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="who waits for a lock is told in /proc")
 def test_a_manifest_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None:
     """An edit that was saved while we compiled is worth more than our result."""
-    slow = "def f():\n    for a in range(400000):\n        pass\n\nf()\n" + SOURCE
-    pack(tmp_path, workflow=slow, manifest=MANIFEST)
-    os.mkfifo(tmp_path / "gate")
-    line = ("plan", "compile-workflow", "--file", "-", "--stdin-filename", "workflow.star", *FILL[-2:])
-    # Standard input is read before anything else: what it waits for decides when the compile goes on.
-    with subprocess.Popen([*COMMAND, *line, "--format", "json"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-        assert run.stdin is not None
-        run.stdin.write(slow.encode())
-        run.stdin.close()
-        run.stdin = None
-        while not reads(run.pid, tmp_path / "crucible.toml") and run.poll() is None:
-            pass
-        (tmp_path / "crucible.toml").write_text(MANIFEST + "# saved\n")
+    pack(tmp_path, manifest=MANIFEST)
+    edited = MANIFEST + "# saved\n"
+    directory = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(directory, fcntl.LOCK_EX)
+    with subprocess.Popen([*COMMAND, *FILL, "--format", "json"], cwd=tmp_path, **process.PIPES) as run:
+        while not re.search(rf"-> FLOCK .* {run.pid} ", Path("/proc/locks").read_text()):
+            assert run.poll() is None
+            time.sleep(0.01)
+        (tmp_path / "crucible.toml").write_text(edited)
+        os.close(directory)
         out, err = run.communicate()
-    if run.returncode == 0:
-        pytest.skip("the compile was faster than the edit")
     assert (run.returncode, out, codes(process.report(err))) == (1, b"", ["stale-workflow"])
-    assert (tmp_path / "crucible.toml").read_text() == MANIFEST + "# saved\n"
-
-
-def reads(pid: int, path: Path) -> bool:
-    """Tell whether a process has begun an evaluation, which is after it has read the manifest."""
-    del path
-    try:
-        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
-    except OSError:
-        return True
+    assert (tmp_path / "crucible.toml").read_text() == edited
+    assert sorted(os.listdir(tmp_path)) == ["crucible.toml", "workflow.star"]
 
 
 # Many at once, and killed ones
@@ -399,7 +383,7 @@ def test_sixteen_at_once_leave_one_of_the_results(tmp_path: Path) -> None:
     watcher = threading.Thread(target=watch)
     watcher.start()
     runs = [
-        subprocess.Popen([*COMMAND, *line], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen([*COMMAND, *line], cwd=tmp_path, **process.PIPES)
         for line in [*results.values()] * 8
     ]
     ends = [(run.communicate(), run.returncode) for run in runs]

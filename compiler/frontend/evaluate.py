@@ -140,6 +140,14 @@ class Evaluator:
         self._order.append(file)
         return error
 
+    def run_again(self, params: dict[str, Any]) -> "_Run":
+        """Evaluate once more with other values of the parameters, and go back to the first ones."""
+        first, self._params = self._params, params
+        try:
+            return self.run()
+        finally:
+            self._params = first
+
     def run(self, stop: int = -1) -> "_Run":
         """Evaluate the modules in the order of their loads, then the root; ``stop`` ends at that call."""
         run = _Run(self._config, self._makes, self._params, self._prompts, stop, trace=self._trace)
@@ -348,6 +356,10 @@ def serve() -> None:
         request = receive()
         if "locate" in request and evaluator is not None:
             send({"places": _locate(evaluator, request["locate"])})
+            continue
+        if "again" in request and evaluator is not None:
+            run = evaluator.run_again(request["again"])
+            send({"error": run.failure, "calls": run.calls})
             continue
         if "patterns" in request:
             send({"patterns": [search(pattern, text) for pattern, text in request["patterns"]]})

@@ -52,6 +52,16 @@ def render_prompt(text: str, names: Sequence[str], supplied: Collection[str]) ->
     )
 
 
+def bare(text: str) -> str:
+    """Return the text outside of all regions, a damaged one included."""
+    return "".join(piece for index, piece in _pieces(text) if index is None or index == _DAMAGED)
+
+
+def without_marks(text: str) -> str:
+    """Return a text as a person may see it, its marks left out."""
+    return re.sub(_MARK, "", text)
+
+
 def _pieces(text: str) -> Iterator[tuple[int | None, str]]:
     """Yield the parts of a text with the index of their parameter.
 

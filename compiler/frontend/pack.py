@@ -124,34 +124,39 @@ class Pack:
 
     def _read(self, name: str, most: int, ceiling: str) -> bytes | Refusal:
         """Read a regular file below the pack without following any link."""
-        *folders, last = name.split("/")
         directory = os.dup(self._directory)
         try:
-            for depth, part in enumerate((*folders, last)):
-                is_last = depth == len(folders)
-                opened = _open_below(directory, part, name, folder=not is_last)
+            for depth in range(name.count("/") + 1):
+                opened = _open_below(directory, name, depth)
                 if isinstance(opened, Refusal):
                     return opened
                 os.close(directory)
                 directory = opened
             return _read_regular(directory, name, most, ceiling)
+        except OSError as error:
+            return _unreadable(name, error)
         finally:
             os.close(directory)
 
 
-def _open_below(directory: int, part: str, name: str, *, folder: bool) -> int | Refusal:
-    """Open one component in a directory, or say why not."""
+def _open_below(directory: int, name: str, depth: int) -> int | Refusal:
+    """Open the component of a path at a depth, in the directory that the ones before it lead to, or say why not."""
+    part, folder = name.split("/")[depth], depth < name.count("/")
     encoded = part.encode(errors="surrogatepass")
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_DIRECTORY if folder else 0)
     try:
         opened = os.open(encoded, flags, dir_fd=directory)
     except OSError as error:
-        return _why_not(directory, part, name, error, folder=folder)
+        return _why_not(directory, name, depth, error)
     # A file system that ignores case opens what another would not find.
-    if encoded not in _names(directory):
+    try:
+        if encoded in _names(directory):
+            return opened
+    except OSError as error:
         os.close(opened)
-        return _wrong_case(directory, part, name) or Refusal("file-not-found", f'"{name}" does not exist in the pack')
-    return opened
+        return _unreadable(name, error)
+    os.close(opened)
+    return _wrong_case(directory, name, depth) or Refusal("file-not-found", f'"{name}" does not exist in the pack')
 
 
 def _names(directory: int) -> list[bytes]:
@@ -159,8 +164,9 @@ def _names(directory: int) -> list[bytes]:
     return [os.fsencode(entry) for entry in os.listdir(directory)]
 
 
-def _why_not(directory: int, part: str, name: str, error: OSError, *, folder: bool) -> Refusal:
+def _why_not(directory: int, name: str, depth: int, error: OSError) -> Refusal:
     """Explain a failed open of one component."""
+    part, folder = name.split("/")[depth], depth < name.count("/")
     encoded = part.encode(errors="surrogatepass")
     try:
         mode = os.stat(encoded, dir_fd=directory, follow_symlinks=False).st_mode
@@ -173,7 +179,7 @@ def _why_not(directory: int, part: str, name: str, error: OSError, *, folder: bo
     if mode and not folder and not stat.S_ISREG(mode):
         return Refusal("path-refused", f'"{name}" is not a regular file; name one')
     if error.errno == errno.ENOENT:
-        wrong = _wrong_case(directory, part, name)
+        wrong = _wrong_case(directory, name, depth)
         if wrong:
             return wrong
         try:
@@ -183,12 +189,15 @@ def _why_not(directory: int, part: str, name: str, error: OSError, *, folder: bo
         guess = nearest(part, known)
         if guess is None:
             return Refusal("file-not-found", f'"{name}" does not exist in the pack')
-        meant = _with_part(name, part, guess)
+        meant = _with_part(name, depth, guess)
         return Refusal("file-not-found", f'"{name}" does not exist in the pack; did you mean "{meant}"?', meant)
     if error.errno == errno.ENAMETOOLONG:
         return Refusal("path-refused", "the path is longer than the file system takes")
-    reason = os.strerror(error.errno or 0)
-    return Refusal("file-not-found", f'"{name}" cannot be read: {reason}')
+    return _unreadable(name, error)
+
+
+def _unreadable(name: str, error: OSError) -> Refusal:
+    return Refusal("file-not-found", f'"{name}" cannot be read: {os.strerror(error.errno or 0)}')
 
 
 def _is_text(entry: bytes) -> bool:
@@ -199,24 +208,25 @@ def _is_text(entry: bytes) -> bool:
     return True
 
 
-def _wrong_case(directory: int, part: str, name: str) -> Refusal | None:
+def _wrong_case(directory: int, name: str, depth: int) -> Refusal | None:
     """Say that a file of that name exists in another case, if one does."""
+    part = name.split("/")[depth]
     try:
         entries = _names(directory)
     except OSError:
         return None
     for entry in sorted(entries):
         if _is_text(entry) and entry.decode().casefold() == part.casefold() and entry.decode() != part:
-            meant = _with_part(name, part, entry.decode())
+            meant = _with_part(name, depth, entry.decode())
             message = f'"{name}" differs in case from "{meant}", the file in the pack; did you mean "{meant}"?'
             return Refusal("path-refused", message, meant)
     return None
 
 
-def _with_part(name: str, part: str, other: str) -> str:
+def _with_part(name: str, depth: int, other: str) -> str:
     """Put another component in the place of one in a path."""
     parts = name.split("/")
-    parts[parts.index(part)] = other
+    parts[depth] = other
     return "/".join(parts)
 
 

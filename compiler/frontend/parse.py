@@ -92,7 +92,7 @@ def _first(found: list[Token], at: int) -> Token:
     return found[at]
 
 
-class _StuckError(Exception):
+class _Stuck(Exception):
     """A token that does not fit: ends the reading of its line."""
 
 
@@ -153,13 +153,13 @@ class _Reader:
         self.tabbed = span.begin.line
 
     def _feed(self, leaf: Leaf) -> Any:
-        """Take one token; the whole value for the last one. Raises _StuckError on one that does not fit."""
+        """Take one token; the whole value for the last one. Raises _Stuck on one that does not fit."""
         states, values, rows = self.states, self.values, self.table.rows
         symbol = leaf.type
         while True:
             action = rows[states[-1]].get(symbol)
             if action is None:
-                raise _StuckError
+                raise _Stuck
             if type(action) is not tuple:
                 states.append(action)
                 values.append(leaf)
@@ -236,7 +236,7 @@ class _Reader:
             for leaf in [*leaves, Leaf("NEWLINE", "", newline.span)]:
                 read.append(leaf)
                 self._feed(leaf)
-        except _StuckError:
+        except _Stuck:
             self._fault(read[-1].span, message_for(read, self._accepted()))
         except _Wrong as wrong:
             self._fault(wrong.fault.span, wrong.fault.message, wrong.fault.related)

@@ -105,7 +105,10 @@ class _Explanation:
         lanes = list(self._lanes())
         odd = {(d.file, d.span) for d in lanes}  # a lane that is no literal is of the wrong type, too
         read = [d for d in self._reading() if (d.file, d.span) not in odd]
-        diagnostics = [*self._syntax(), *lanes, *read, *self._refused_loads()]
+        # Behind a named argument a positional one is no Starlark; of a constructor there is more to say.
+        unnamed = {(d.file, d.span) for d in read if d.code == "positional-argument"}
+        syntax = [d for d in self._syntax() if (d.file, d.span) not in unnamed]
+        diagnostics = [*syntax, *lanes, *read, *self._refused_loads()]
         answer = self._attempt.answer
         if (
             any(d.code in ("syntax-error", "unknown-name", "lane-not-literal") for d in diagnostics)

@@ -1,0 +1,304 @@
+"""The parent's side of an evaluation, against children that do what no evaluation should.
+
+A stand-in takes the place of the evaluation's program. Whatever it does, one death with the right
+words comes of it, and neither a process nor a descriptor is left behind.
+"""
+
+import json
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from crucible.compiler.frontend import sandbox
+from crucible.compiler.frontend.limits import LIMITS, Limits
+from crucible.compiler.frontend.sandbox import Death, Sandbox, evaluation_config
+
+PATIENT = LIMITS._replace(seconds=60)
+SHORT = LIMITS._replace(seconds=0.2)
+PRELUDE = """
+import json, os, signal, sys, time
+def send(message):
+    data = message if isinstance(message, bytes) else json.dumps(message).encode()
+    os.write(1, len(data).to_bytes(4, "big") + data)
+def receive():
+    data = b""
+    size = int.from_bytes(os.read(0, 4), "big")
+    while len(data) < size:
+        data += os.read(0, size - len(data))
+    return json.loads(data)
+"""
+
+Start = Callable[..., Sandbox]
+
+
+def descriptors() -> int:
+    """Count the open descriptors of this process."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process exists, dead and unburied ones included."""
+    return os.path.exists(f"/proc/{pid}")
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Return what starts a sandbox around a stand-in; at the end nothing of it may be left."""
+    before = descriptors()
+    started: list[Sandbox] = []
+
+    def begin(program: str, limits: Limits = PATIENT, serve: Callable[[Any], Any] = lambda _: None) -> Sandbox:
+        monkeypatch.setattr(sandbox, "_PROGRAM", PRELUDE + program)
+        started.append(Sandbox(limits, serve))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.close()
+        one.close()
+        assert not is_alive(one._pid)
+    assert descriptors() == before
+
+
+def death(child: Sandbox, request: dict[str, Any] | None = None) -> Death:
+    """Ask and return the death that comes of it."""
+    with child, pytest.raises(Death) as caught:
+        child.ask(request or {})
+    return caught.value
+
+
+# A child that answers
+
+
+def test_an_answer_comes_back(start: Start) -> None:
+    """Requests and answers of any size, one after the other."""
+    with start("while True: send(receive())") as child:
+        for request in ({}, {"text": "é\0😀\ud800"}, {"text": "x" * 3_000_000}, {"n": [1, None, 2.5]}):
+            assert child.ask(request) == request
+
+
+def test_what_the_child_asks_for_is_served_meanwhile(start: Start) -> None:
+    """A mark is taken note of and not answered."""
+    asked: list[Any] = []
+
+    def serve(message: dict[str, Any]) -> dict[str, Any] | None:
+        asked.append(message)
+        return None if "at" in message else {"text": message["path"] * 2}
+
+    program = """
+receive()
+send({"at": [0, 1]})
+send({"ask": "prompt", "path": "ab", "call": 0})
+first = receive()
+send({"ask": "prompt", "path": "c", "call": 1})
+send({"found": [first, receive()]})
+"""
+    with start(program, serve=serve) as child:
+        assert child.ask({}) == {"found": [{"text": "abab"}, {"text": "cc"}]}
+    assert [message.get("path") for message in asked] == [None, "ab", "c"]
+
+
+def test_a_request_may_be_begun_and_finished_later(start: Start) -> None:
+    """The parent works meanwhile."""
+    with start("send({**receive(), 'b': 2})") as child:
+        child.begin({"a": 1})
+        assert child.finish() == {"a": 1, "b": 2}
+
+
+def test_the_child_has_no_environment_and_a_session_of_its_own(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of ours reaches it but three descriptors."""
+    monkeypatch.setenv("SECRET", "x")
+    program = """
+receive()
+send({"environment": sorted(os.environ), "session": os.getsid(0) == os.getpid(), "site": "site" in sys.modules,
+      "open": sorted(map(int, os.listdir("/proc/self/fd")))})
+"""
+    with start(program) as child:
+        answer = child.ask({})
+    assert set(answer["environment"]) <= {"RUST_BACKTRACE", "LC_CTYPE"}
+    assert answer["session"] is True
+    assert answer["site"] is False
+    assert [n for n in answer["open"] if n > 2][1:] == []  # the listing itself has one
+
+
+def test_what_was_written_before_the_end_is_read(start: Start) -> None:
+    """An answer and a word on stderr at once: the answer was first."""
+    with start("receive(); send({'a': 1}); os.write(2, b'late'); time.sleep(60)") as child:
+        time.sleep(0.3)
+        assert child.ask({}) == {"a": 1}
+        assert death(child).message == "the evaluation process died: late"
+
+
+# A child that dies
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "words"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "evaluator-crashed", "signal 11 (SIGSEGV)"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "evaluator-crashed", "signal 9 (SIGKILL)"),
+        ("os._exit(7)", "evaluator-crashed", "exit status 7"),
+        ("os._exit(0)", "evaluator-crashed", "exit status 0"),
+        ("receive(); os._exit(7)", "evaluator-crashed", "exit status 7"),
+        ("receive(); os.write(1, b'\\0\\0\\0\\7{'); os._exit(7)", "evaluator-crashed", "exit status 7"),
+        ("receive(); os.kill(os.getpid(), signal.SIGALRM)", "limit-exceeded", "60 s"),
+        ("receive(); os.kill(os.getpid(), signal.SIGXCPU)", "limit-exceeded", "60 s"),
+        ("receive(); os.write(2, b'thread panicked\\nat x.rs'); time.sleep(60)", "evaluator-crashed", "thread panicked"),
+        ("os.write(2, b'\\xff\\n'); os._exit(1)", "evaluator-crashed", "\ufffd"),
+        ("os.write(2, b'x' * 5000); time.sleep(60)", "evaluator-crashed", "x" * 200),
+        ("sys.exit('no module')", "evaluator-crashed", "no module"),
+        ("os.close(1); receive(); time.sleep(60)", "evaluator-crashed", "signal 15 (SIGTERM)"),
+        ("os.close(0); os.close(1); os.close(2); time.sleep(60)", "evaluator-crashed", "signal 15 (SIGTERM)"),
+    ],
+)
+def test_a_death_is_said_in_one_line(start: Start, program: str, code: str, words: str) -> None:
+    """A signal by its name, a status by its number, or the first line of what it said."""
+    found = death(start(program))
+    assert (found.code, found.heap) == (code, False)
+    assert words in found.message
+    assert "\n" not in found.message
+    assert len(found.message) < 300
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "receive(); os._exit(3)",
+        "receive(); os.write(2, b'memory allocation of 99 bytes failed'); os._exit(134)",
+        "receive(); os.write(2, b'capacity overflow'); time.sleep(60)",
+        "receive(); os.write(2, b'MemoryError'); time.sleep(60)",
+    ],
+)
+def test_a_death_for_want_of_memory_names_the_ceiling(start: Start, program: str) -> None:
+    """Whatever way it chose to say so."""
+    found = death(start(program))
+    assert (found.code, found.heap) == ("limit-exceeded", True)
+    assert "64 MiB" in found.message
+
+
+def test_a_child_that_dies_while_it_is_written_to(start: Start) -> None:
+    """The pipe breaks in the middle of a large request."""
+    found = death(start("os.read(0, 100000); os._exit(7)"), {"text": "x" * 10_000_000})
+    assert "exit status 7" in found.message
+
+
+def test_a_dead_child_stays_dead(start: Start) -> None:
+    """Every later request says the same."""
+    child = start("receive(); os._exit(7)")
+    with child:
+        for _ in range(3):
+            with pytest.raises(Death, match="exit status 7"):
+                child.ask({})
+
+
+# A child that does not come to an end
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "time.sleep(60)",
+        "receive(); time.sleep(60)",
+        "receive()\nwhile True: pass",
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.alarm(0); time.sleep(60)",
+        "receive(); os.write(1, b'\\0'); time.sleep(60)",
+        "receive()\nwhile True: send({'ask': 'prompt'}); receive()",
+        "receive()\nwhile True: os.write(1, b'\\0\\0\\0\\2{}'[:1]); time.sleep(0.01)",
+        "receive(); os.close(2); time.sleep(60)",
+    ],
+)
+def test_a_child_that_does_not_answer_is_ended(start: Start, program: str) -> None:
+    """Silent, busy, deaf to TERM, or talking without end."""
+    found = death(start(program, SHORT, lambda _: {}))
+    assert found.code == "limit-exceeded"
+    assert "0.2 s" in found.message
+
+
+def test_a_child_that_does_not_read_is_ended(start: Start) -> None:
+    """The request does not fit into the pipe."""
+    found = death(start("time.sleep(60)", SHORT), {"text": "x" * 10_000_000})
+    assert found.code == "limit-exceeded"
+
+
+# A child that talks nonsense
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"no JSON",
+        b"",
+        b"\xff",
+        b"[]",
+        b"null",
+        b"3",
+        b'"ask"',
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a": }',
+    ],
+)
+def test_what_is_no_message_is_a_crash(start: Start, data: bytes) -> None:
+    """Not JSON, not an object, or nested without measure."""
+    found = death(start(f"receive(); send({data!r} if {len(data)} < 1000 else b'[' * 100000 + b']' * 100000); time.sleep(60)"))
+    assert (found.code, found.message) == (
+        "evaluator-crashed",
+        "the evaluation process died: it sent what is no message",
+    )
+
+
+def test_a_message_beyond_all_measure_is_not_read(start: Start) -> None:
+    """Its announced size is enough."""
+    found = death(start(f"receive(); os.write(1, {struct.pack('>I', (64 << 20) + 1)!r}); time.sleep(60)"))
+    assert found.code == "limit-exceeded"
+    assert "67,108,865" in found.message
+
+
+@pytest.mark.parametrize("failure", [KeyError("x"), TypeError("x"), ValueError("x")])
+def test_a_question_that_nobody_asks_is_a_crash(start: Start, failure: Exception) -> None:
+    """Whoever serves says so by an ordinary exception."""
+
+    def serve(_: Any) -> None:
+        raise failure
+
+    found = death(start("receive(); send({'ask': 'passwords'}); time.sleep(60)", serve=serve))
+    assert found.message == "the evaluation process died: it asked for what nobody asks for"
+
+
+# Starting and leaving
+
+
+def test_leaving_ends_a_child_that_still_works(start: Start) -> None:
+    """Also when it was never asked, or an exception passes."""
+    child = start("receive()\nwhile True: pass")
+    with pytest.raises(ZeroDivisionError), child:
+        child.begin({})
+        raise ZeroDivisionError
+    assert not is_alive(child._pid)
+
+
+def test_a_child_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pipes are closed again."""
+    before = descriptors()
+
+    def refuse(*_: object) -> int:
+        raise OSError(12, "no")
+
+    monkeypatch.setattr(sandbox, "_spawn", refuse)
+    with pytest.raises(OSError, match="no"):
+        Sandbox(LIMITS, lambda _: None)
+    assert descriptors() == before
+
+
+def test_the_ceilings_travel_with_the_request() -> None:
+    """Those of the process are its first argument."""
+    assert evaluation_config(Limits(ticks=5, call_depth=6, constructed=7, value_depth=8)) == {
+        "ticks": 5,
+        "call_depth": 6,
+        "constructed": 7,
+        "value_depth": 8,
+    }
+    assert json.loads(sandbox._config(Limits(seconds=2.5, heap_bytes=9))) == {"seconds": 2.5, "heap_bytes": 9}

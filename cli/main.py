@@ -5,16 +5,22 @@ read, 3 a fault of ours, 130 interrupted. A command's module is imported when it
 --version and --help cost next to nothing.
 """
 
+from __future__ import annotations
+
 import argparse
 import gc
 import os
 import sys
 from contextlib import suppress
-from typing import Any, Final, NoReturn
+
+TYPE_CHECKING = False  # typing costs a tenth of --version
+if TYPE_CHECKING:
+    from typing import Any, Final, NoReturn
 
 VERSION: Final = "0.1.0"
 FAULT: Final = 3
 INTERRUPTED: Final = 130
+_NARROWEST: Final = 40
 _REPORT: Final = "please report it to the project, with the command and its input; --debug shows a traceback"
 
 _TOP: Final = """\
@@ -77,11 +83,27 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """A formatter that asks for the width of the terminal itself: argparse imports shutil for that."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    """Return the width of the terminal, 80 without one."""
+    with suppress(ValueError):
+        return max(int(os.environ.get("COLUMNS", "")), _NARROWEST)
+    with suppress(OSError):
+        return max(os.get_terminal_size(1).columns, _NARROWEST)
+    return 80
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that keeps the lines of its examples, takes no shortened option and --debug everywhere."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+        super().__init__(formatter_class=_Formatter, allow_abbrev=False, **options)
         self.add_argument("--debug", action="store_true", help="show a traceback when the command itself fails")
 
     def error(self, message: str) -> NoReturn:
@@ -106,7 +128,7 @@ def _add_format(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_compile(plans: "argparse._SubParsersAction[_Parser]") -> None:
+def _add_compile(plans: argparse._SubParsersAction[_Parser]) -> None:
     command = plans.add_parser(
         "compile-workflow",
         help="compile workflow.star to canonical JSON",

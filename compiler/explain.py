@@ -27,6 +27,7 @@ from crucible.schemas.diagnostic import Diagnostic, Finding, Related, Suggestion
 from crucible.schemas.span import Position, Span
 
 _NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
+_ODD_KEY: Final = "TypeError: unhashable type"
 _TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
 _CALLEE: Final = re.compile(r"call to `?\d+\.(\w+)`?$")
 _TOO_DEEP: Final = "Maximum depth of"
@@ -328,7 +329,9 @@ class _Explanation:
             related = self._loaded_from(self._files[error["place"][0]])
         if limit is not None:
             what, most, measured = limit
-            return Diagnostic("limit-exceeded", f"{what} may be at most {most:,}; this is {measured:,}", shown, span, related)
+            return Diagnostic(
+                "limit-exceeded", f"{what} may be at most {most:,}; this is {measured:,}", shown, span, related
+            )
         if message == _TOO_MANY_CALLS:
             most = self._limits.call_depth
             return Diagnostic(
@@ -337,26 +340,24 @@ class _Explanation:
         if message.startswith("fail:"):
             text = message.removeprefix("fail:").removeprefix(" ") or "fail() was called without a text"
             return Diagnostic("evaluation-error", text, shown, span, related)
-        odd = _NOT_A_VALUE.match(message)
-        if odd or message.startswith(_TOO_DEEP) or _TWICE.match(message):
-            return self._bad_argument(error, message, odd, related)
+        if _NOT_A_VALUE.match(message) or message.startswith((_TOO_DEEP, _ODD_KEY)) or _TWICE.match(message):
+            return self._bad_argument(error, message, related)
         return Diagnostic("evaluation-error", _CALLEE.sub(r"call to \1()", message), shown, span, related)
 
-    def _bad_argument(
-        self, error: dict[str, Any], message: str, odd: re.Match[str] | None, related: tuple[Related, ...]
-    ) -> Diagnostic:
+    def _bad_argument(self, error: dict[str, Any], message: str, related: tuple[Related, ...]) -> Diagnostic:
         """Place a value that could not even be handed to a constructor at the argument that has it."""
         number, line, column = error["place"]
         file = self._files[number]
         call = call_at(file, Position(line, column), "")
         name = call.function.id if call is not None and isinstance(call.function, tree.Name) else "a constructor"
-        twice = _TWICE.match(message)
+        twice, odd, kind = _TWICE.match(message), _NOT_A_VALUE.match(message), ""
         if twice:
             code, text = "repeated-argument", f'{name}() is given "{twice[1]}" twice; remove one of the two'
-        elif odd:
-            kind = "range" if odd[1] == "range" else "function"
+        elif odd or message.startswith(_ODD_KEY):
+            kind = odd[1] if odd else "dict"
+            shown = {"range": "range", "dict": "dict with a key that is no plain value"}.get(kind, "function")
             instead = "print str(…) of it" if name == "print" else "give plain values and tasks"
-            code, text = "wrong-type", f"an argument of {name}() is a {kind}; {instead}"
+            code, text = "wrong-type", f"an argument of {name}() is a {shown}; {instead}"
         else:
             code, text = "value-too-deep", f"an argument is nested more than {self._limits.value_depth} levels deep"
         if call is None:
@@ -364,7 +365,7 @@ class _Explanation:
         if twice:
             span = next((argument.span for argument in call.arguments if argument.star == "**"), call.function.span)
         else:
-            span = suspect(file, call, odd[1] if odd else "").span
+            span = suspect(file, call, kind).span
         return Diagnostic(code, text, file.shown, span, related)
 
     def _dead(self, death: Death) -> Diagnostic:

@@ -256,6 +256,7 @@ class _Compilation:
             from crucible.compiler.explain import loaded_from, of_fault
 
             self._diagnostics.append(of_fault(file, fault, loaded_from(self._files, file)))
+            del self._files[number]  # nobody may parse it
             return None
         return text
 

@@ -911,6 +911,8 @@ def is_there(workflow: ir.Workflow, place: At) -> bool:
 @given(WORKFLOWS, FACTS)
 def test_whatever_is_judged_every_finding_has_a_place(workflow: ir.Workflow, facts: Facts) -> None:
     """No workflow is too wrong to be judged; places exist, and one place says one thing once."""
+    made = frozenset(index for index in facts.engine_origin if index < len(workflow.task))
+    facts = facts._replace(engine_origin=made)
     findings = judge(workflow, facts)
     for finding in findings:
         assert finding.code in RULES

@@ -207,7 +207,7 @@ def test_a_dead_child_stays_dead(start: Start) -> None:
         "signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.alarm(0); time.sleep(60)",
         "receive(); os.write(1, b'\\0'); time.sleep(60)",
         "receive()\nwhile True: send({'ask': 'prompt'}); receive()",
-        "receive()\nwhile True: os.write(1, b'\\0\\0\\0\\2{}'[:1]); time.sleep(0.01)",
+        "receive(); os.write(1, b'\\3\\0\\0\\0')\nwhile True: os.write(1, b' '); time.sleep(0.01)",
         "receive(); os.close(2); time.sleep(60)",
     ],
 )
@@ -230,20 +230,20 @@ def test_a_child_that_does_not_read_is_ended(start: Start) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"no JSON",
-        b"",
-        b"\xff",
-        b"[]",
-        b"null",
-        b"3",
-        b'"ask"',
-        b"[" * 100_000 + b"]" * 100_000,
-        b'{"a": }',
+        "b'no JSON'",
+        "b''",
+        "b'\\xff'",
+        "b'[]'",
+        "b'null'",
+        "b'3'",
+        "b'\"ask\"'",
+        "b'[' * 100_000 + b']' * 100_000",
+        "b'{\"a\": }'",
     ],
 )
-def test_what_is_no_message_is_a_crash(start: Start, data: bytes) -> None:
+def test_what_is_no_message_is_a_crash(start: Start, data: str) -> None:
     """Not JSON, not an object, or nested without measure."""
-    found = death(start(f"receive(); send({data!r} if {len(data)} < 1000 else b'[' * 100000 + b']' * 100000); time.sleep(60)"))
+    found = death(start(f"receive(); send({data}); time.sleep(60)"))
     assert (found.code, found.message) == (
         "evaluator-crashed",
         "the evaluation process died: it sent what is no message",

@@ -26,6 +26,8 @@ _FRAME: Final = re.compile(r"  \* (\d+):(\d+), in (.*)$")
 _CARETS: Final = re.compile(r" +\| +(\^+)$")
 _LARGEST: Final = 1 << 1024  # beyond it no integer is a finite float
 _STACK: Final = 256 << 20  # address space only; a million nested lists take half of it
+_NOT_HANDED_OVER: Final = ("Operation `serde::serialize` not supported", "Maximum depth of")
+_SHOWN_DEPTH: Final = 64
 _REQUEST: Final = 0
 _ANSWER: Final = 1
 
@@ -158,15 +160,17 @@ class Evaluator:
             module = starlark.Module()
             for name, function in run.functions.items():
                 module.add_callable(name, function)
+            result = None
             try:
                 result = starlark.eval_with(options, module, file.ast, self._globals, loader)
-                if file.number:
-                    frozen[file.number] = module.freeze()
-            except starlark.StarlarkError as failure:
-                run.failure = _whereabouts(str(failure), "error")
-                return run
+            except (starlark.StarlarkError, TypeError) as failure:
+                if not _is_of_the_result(failure):
+                    run.failure = _whereabouts(str(failure), "error")
+                    return run
+            if file.number:
+                frozen[file.number] = module.freeze()
         try:
-            value = result.value
+            value = result and result.value
         except starlark.StarlarkError:
             value = None
         if isinstance(value, _Handle):
@@ -272,20 +276,27 @@ def _plain(value: Any, depth: int) -> Any:
     return {"odd": "a dict" if isinstance(value, dict) else f"a {type(value).__name__}"}
 
 
+def _is_of_the_result(failure: Exception) -> bool:
+    """Tell whether a file ended well and only its last value, which may be a function, could not be handed over."""
+    text = str(failure)
+    return isinstance(failure, TypeError) or ("\n" not in text and text.startswith(_NOT_HANDED_OVER))
+
+
 def _printed(values: Iterable[Any], separator: Any) -> str:
     """Return what print() writes: every value as the language's own str() shows it, a tuple as a list."""
     shown = (value if isinstance(value, str) else _shown(value) for value in values)
     return (separator if isinstance(separator, str) else " ").join(shown)
 
 
-def _shown(value: Any) -> str:
-    """Show a value inside of another one."""
+def _shown(value: Any, depth: int = _SHOWN_DEPTH) -> str:
+    """Show a value inside of another one; beyond a depth, that there is more."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(_shown(item, depth - 1) for item in value) if depth else '…'}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in value.items())}}}"
+        items = ((_shown(key, depth - 1), _shown(item, depth - 1)) for key, item in value.items())
+        return f"{{{', '.join(f'{key}: {item}' for key, item in items) if depth else '…'}}}"
     return "<opaque value>" if isinstance(value, _Handle) else str(value)
 
 

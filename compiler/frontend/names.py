@@ -159,10 +159,8 @@ class _Reader:
                     self._function(parameters, scope)
                     names = {p.name.id for p in parameters} | set(bound_names(body))
                     self.block(body, _Scope(names, scope))
-                case tree.If(test=test, body=body, otherwise=otherwise):
-                    self.expression(test, scope)
-                    self.block(body, scope)
-                    self.block(otherwise, scope)
+                case tree.If():
+                    self._arms(statement, scope)
                 case tree.For(target=target, value=value, body=body):
                     self.expression(value, scope)
                     self._target(target, scope, reads=False)
@@ -171,6 +169,18 @@ class _Reader:
                     self.expression(value, scope)
                 case _:
                     pass
+
+    def _arms(self, arm: tree.If, scope: _Scope) -> None:
+        """Read the arms of an if; there may be more than Python has frames."""
+        while True:
+            self.expression(arm.test, scope)
+            self.block(arm.body, scope)
+            match arm.otherwise:
+                case (tree.If() as arm,):
+                    continue
+                case otherwise:
+                    self.block(otherwise, scope)
+                    return
 
     def _function(self, parameters: tuple[tree.Parameter, ...], scope: _Scope) -> None:
         for parameter in parameters:

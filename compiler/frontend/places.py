@@ -95,9 +95,11 @@ class Places:
 
 def frame_span(file: SourceFile, line: int, name: str) -> Span:
     """Return the place of a call of a function on a line; the line's text when that is unclear."""
-    for node in tree.walk(*file.source.statements):
-        if isinstance(node, tree.Call) and node.span.begin.line == line and _callee(node) == name:
-            return node.function.span
+    for begin, calls in file.calls.items():
+        if begin.line == line:
+            for call in calls:
+                if _callee(call) == name:
+                    return call.function.span
     lines = file.text.split("\n")
     text = lines[line - 1] if 0 < line <= len(lines) else ""
     begin = len(text) - len(text.lstrip()) + 1
@@ -120,9 +122,7 @@ def _callee(call: tree.Call) -> str | None:
 
 def call_at(file: SourceFile, begin: Position, constructor: str) -> tree.Call | None:
     """Return the call that begins at a position: that of the constructor, if several do."""
-    calls = [
-        node for node in tree.walk(*file.source.statements) if isinstance(node, tree.Call) and node.span.begin == begin
-    ]
+    calls = file.calls.get(begin, [])
     for call in calls:
         if _callee(call) == constructor:
             return call
@@ -260,20 +260,23 @@ def _size(file: SourceFile | None, node: tree.Node) -> int | None:
 def suspect(file: SourceFile, call: tree.Call, kind: str) -> tree.Node:
     """Return the value or element in a call that is of a type that no argument takes.
 
-    ``kind`` is "range" or that of something to call; the evaluator does not say which one it was.
+    ``kind`` is "range", "dict" or that of something to call; the evaluator does not say which one it was.
     """
     defined = {s.name.id for s in tree.walk(*file.source.statements) if isinstance(s, tree.Def)}
     callables = (defined | CONSTRUCTORS.keys() | BUILTINS) - {"True", "False", "None"}
+    is_callable = kind not in ("range", "dict")
 
     def weight(node: tree.Node) -> int:
         """Say how likely it is: 2 for surely, 1 for perhaps, 0 for no."""
         match _follow(file, node):
             case tree.Lambda():
-                return 2 * (kind != "range")
+                return 2 * is_callable
             case tree.Call(function=tree.Name(id=name)):
                 return 2 * (kind == "range") if name == "range" else name not in CONSTRUCTORS
             case tree.Name(id=name) if name in callables:
-                return 2 * (kind != "range")
+                return 2 * is_callable
+            case tree.DictExpr() if kind == "dict":
+                return 2
             case tree.DictExpr(entries=entries):
                 return max((weight(value) for _, value in entries), default=0)
             case tree.Literal() | tree.ListExpr(elements=()):

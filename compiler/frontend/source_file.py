@@ -1,6 +1,6 @@
 """One text of a compile, with the syntax tree that is parsed when somebody asks for it."""
 
-from crucible.schemas.span import Span
+from crucible.schemas.span import Position, Span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ class SourceFile:
         self.text = text
         self.loaded_by = loaded_by
         self._source: tree.Source | None = None
+        self._calls: dict[Position, list[tree.Call]] | None = None
 
     @property
     def source(self) -> "tree.Source":
@@ -36,6 +37,18 @@ class SourceFile:
         from crucible.compiler.frontend import tree
 
         return [statement for statement in self.source.statements if isinstance(statement, tree.Load)]
+
+    @property
+    def calls(self) -> "dict[Position, list[tree.Call]]":
+        """Return the calls by the place where they begin, those around others first."""
+        if self._calls is None:
+            from crucible.compiler.frontend import tree
+
+            self._calls = {}
+            for node in tree.walk(*self.source.statements):
+                if isinstance(node, tree.Call):
+                    self._calls.setdefault(node.span.begin, []).append(node)
+        return self._calls
 
     def cut(self, span: Span) -> str:
         """Return the text of a span."""

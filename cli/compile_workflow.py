@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     except Usage as error:
         return failed(WRONG_USAGE, str(error), arguments.format, to_stdout=False)
     except Unreadable as error:
-        return failed(UNREADABLE, unreadable(asked, error), arguments.format, to_stdout=False)
+        message = unreadable(asked, error, "crucible.toml" if asked is name else "workflow.star")
+        return failed(UNREADABLE, message, arguments.format, to_stdout=False)
     if compiled.printed and arguments.format == "text":
         remark_printed(compiled.printed)
     if has_errors(compiled.diagnostics):
@@ -84,7 +85,8 @@ def _launch(arguments: argparse.Namespace) -> tuple[tuple[str, str], ...] | None
 
 
 def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
+    # Which locale the arguments came in is no part of them: they are UTF-8, as every text.
+    name, equals, value = os.fsencode(text).decode(errors="surrogateescape").partition("=")
     if not equals or not name:
         message = f"--param takes NAME=VALUE, not {text!r}"
         raise Usage(message)

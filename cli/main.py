@@ -11,7 +11,6 @@ import argparse
 import gc
 import os
 import sys
-from contextlib import suppress
 
 TYPE_CHECKING = False  # typing costs a tenth of --version
 if TYPE_CHECKING:
@@ -27,7 +26,14 @@ _TOP: Final = """\
 examples:
   crucible plan compile-workflow --file workflow.star
   crucible plan compile-workflow --file workflow.star --manifest crucible.toml
-  crucible lint packs/kernel/workflow.star"""
+  crucible lint packs/kernel/workflow.star
+
+exit codes:
+  0    fine
+  1    the input is wrong; the diagnostics say how
+  2    the command was used wrongly, or a file could not be read or written
+  3    a fault of the command itself
+  130  interrupted"""
 _COMPILE: Final = """\
 examples:
   crucible plan compile-workflow --file workflow.star > workflow.json
@@ -92,11 +98,14 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 def _columns() -> int:
     """Return the width of the terminal, 80 without one."""
-    with suppress(ValueError):
-        return max(int(os.environ.get("COLUMNS", "")), _NARROWEST)
-    with suppress(OSError):
-        return max(os.get_terminal_size(1).columns, _NARROWEST)
-    return 80
+    try:
+        columns = int(os.environ.get("COLUMNS", ""))
+    except ValueError:
+        try:
+            columns = os.get_terminal_size(1).columns
+        except OSError:
+            columns = 0
+    return max(columns or 80, _NARROWEST)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -200,15 +209,18 @@ def _fault(error: Exception) -> int:
         import traceback
 
         traceback.print_exc()
-    with suppress(OSError):
-        if isinstance(error, OSError):
-            where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
-            is_deaf = error.filename == "standard output" and _is_lint()
-            style = "text" if is_deaf else _style()
-            return failed(SYSTEM_ERROR, f"{where}{error.strerror or error}", style, to_stdout=_is_lint())
-        what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        failed(CODE, f"a fault of ours: {what}; {_REPORT}", _style(), to_stdout=_is_lint())
-    return 2 if isinstance(error, OSError) else FAULT
+    what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    code, message, status, style = CODE, f"a fault of ours: {what}; {_REPORT}", FAULT, _style()
+    if isinstance(error, OSError):
+        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+        code, message, status = SYSTEM_ERROR, f"{where}{error.strerror or error}", 2
+        if error.filename == "standard output" and _is_lint():
+            style = "text"  # the report could not be written either
+    try:  # noqa: SIM105 - contextlib is not loaded for this
+        failed(code, message, style, to_stdout=_is_lint())
+    except OSError:
+        pass
+    return status
 
 
 def _style() -> str:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Final, NamedTuple
 
 from crucible.compiler.frontend.limits import LIMITS
@@ -69,8 +68,10 @@ def product(text: str) -> None:
 
 def remark(text: str) -> None:
     """Write lines that are no product to standard error; when nobody can read them, the exit code still speaks."""
-    with suppress(OSError):
+    try:  # noqa: SIM105 - contextlib is not loaded for this
         _write(2, text)
+    except OSError:
+        pass
 
 
 def remark_printed(lines: Iterable[str]) -> None:
@@ -110,10 +111,13 @@ def failed(code: str, message: str, style: str, *, to_stdout: bool) -> int:
     return 2
 
 
-def unreadable(name: str, reason: object) -> str:
-    """Say that a named file cannot be read, and which name near it there is."""
+def unreadable(name: str, reason: object, usual: str = "workflow.star") -> str:
+    """Say that a named file cannot be read, and which was likely meant: one near it, or the usual one below it."""
     message = f"cannot read {name}: {reason}"
-    if os.path.lexists(name) or name == "-":
+    below = os.path.join(name, usual)
+    if os.path.isfile(below):
+        return f'{message}; did you mean "{below}"?'
+    if os.path.lexists(name):
         return message
     from crucible.schemas.spelling import nearest
 

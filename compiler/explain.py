@@ -238,6 +238,8 @@ class _Explanation:
             return []
         findings = [f for f in lowered.findings if not (infinite and self._is_pair_of(f, infinite))]
         for number, refusal in self._attempt.refused_prompts:
+            if not 0 <= number < len(self._attempt.calls):
+                continue
             spot = "#0" if self._attempt.calls[number][1] else "path"
             findings.append(
                 CallFinding(refusal.code, refusal.message, InCall(number, Spot(spot)), (), refusal.suggestion)

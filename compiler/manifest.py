@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from crucible.compiler import json_text, toml_text
+from crucible.compiler.frontend.pack import normalise
 from crucible.compiler.positions import BYTE_ORDER_MARK, Positions
 from crucible.schemas import ir
 from crucible.schemas.canonical import format_float
@@ -418,15 +419,24 @@ def refer(source: str, manifest: str) -> tuple[Reference | None, list[Diagnostic
     """Return a reference from a manifest to a source, both given as paths, or ``path-refused``."""
     name = name_below(source, manifest)
     if name is None:
-        message = (
-            f"{source} lies outside the directory of {manifest}; a playbook with parameters is compiled from there"
-        )
-        return None, [Diagnostic("path-refused", message)]
-    return Reference(name), []
+        why = f"{source} lies outside the directory of {manifest}"
+    elif not ir.is_text(name):
+        why = f"the name of {source} is not UTF-8"
+    else:
+        path = normalise(name)
+        if isinstance(path, str):
+            return Reference(path), []
+        why = path.message
+    return None, [Diagnostic("path-refused", f"{why}; the manifest names the source of a playbook with parameters")]
 
 
 def name_below(source: str, manifest: str) -> str | None:
-    """Return the path of a source below the manifest's directory, with / separators, None when outside."""
+    """Return the path of a source below the manifest's directory, with / separators, None when outside.
+
+    It is UTF-8 whatever the locale; bytes that are none become lone surrogates.
+    """
     directory = os.path.realpath(os.path.dirname(manifest))
     path = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(source)), os.path.basename(source)), directory)
-    return None if path.split(os.sep)[0] == os.pardir else path.replace(os.sep, "/")
+    if path.split(os.sep)[0] == os.pardir:
+        return None
+    return os.fsencode(path).decode(errors="surrogateescape").replace(os.sep, "/")

@@ -277,6 +277,8 @@ class _Compilation:
 
     def _serve_module(self, path: str, file: int, load: int) -> dict[str, Any]:
         """Give the child a module's number, with its text at the first time."""
+        if file not in self._files or load < 0:
+            raise KeyError(file)
         served = self._pack.module(path)
         if isinstance(served, Refusal):
             self._attempt.refused_loads.append((file, load, served))
@@ -352,12 +354,12 @@ class _Compilation:
             from crucible.compiler.frontend.lower import ExternalText, Recorded, lower
             from crucible.compiler.frontend.lower import Options as LowerOptions
 
-            attempt.answer = sandbox.finish()
-            check_answer(attempt.answer, self._files)
+            answer = sandbox.finish()
+            check_answer(answer, self._files)
         except Death as death:
             attempt.death = death
             return self._explain(sandbox)
-        answer = attempt.answer
+        attempt.answer = answer
         attempt.calls = answer["calls"]
         recorded = Recorded(answer["calls"], answer.get("last"), ended_early=answer["error"] is not None)
         external = ExternalText(*attempt.external) if attempt.external else None
@@ -438,9 +440,10 @@ def check_answer(answer: dict[str, Any], files: Collection[int]) -> None:
     try:
         count = len(answer["calls"])
         last = answer.get("last")
-        fits = last is None or (isinstance(last, int) and 0 <= last < count)
+        fits = isinstance(answer["calls"], list) and (last is None or (isinstance(last, int) and 0 <= last < count))
         for name, positional, named in answer["calls"]:
             fits = fits and isinstance(name, str) and isinstance(positional, list)
+            fits = fits and (name != "print" or [type(text) for text in positional] == [str])
             fits = fits and all(isinstance(key, str) for key, _ in named)
             fits = fits and _handles_fit([positional, [value for _, value in named]], count)
         fits = fits and (answer["error"] is None or _error_fits(answer["error"], files))
@@ -462,6 +465,7 @@ def _error_fits(error: dict[str, Any], files: Collection[int]) -> bool:
     place = error["place"]
     fits = place is None or (place[0] in files and [type(part) for part in place] == [int, int, int])
     fits = fits and isinstance(error["message"], str) and isinstance(error["width"], int)
+    fits = fits and isinstance(error["frames"], list)
     return fits and all(
         number in files and isinstance(line, int) and isinstance(name, str) for number, line, name in error["frames"]
     )

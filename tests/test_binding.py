@@ -122,9 +122,9 @@ def test_an_element_of_a_list_is_called_one() -> None:
 
 def test_none_may_be_a_computed_infinity() -> None:
     """The evaluator gives one as None: the message says so where a value is required."""
-    assert messages("top_k", name="a", k=None, direction="lower", depends_on=["b"]) == [
-        "k of top_k() is an integer, not None (a computed infinity is None, too)"
-    ]
+    (said,) = messages("top_k", name="a", k=None, direction="lower", depends_on=["b"])
+    assert said.startswith("k of top_k() is an integer, not None")
+    assert "infinity" in said
     assert messages("evaluate", name="a", run="true", direction="lower", threshold=None) == [
         "direction needs threshold beside it; threshold is None here, as a computed infinity is"
     ]
@@ -140,7 +140,9 @@ def test_a_number_beyond_every_float_is_not_finite() -> None:
         assert [(p.code, p.spot) for p in result.problems] == [("threshold-not-finite", Spot("threshold"))]
 
 
-@pytest.mark.parametrize(("k", "shown"), [(0, "0"), (2**31, "2147483648"), (-(2**70), str(-(2**70))), (HUGE, HUGE.text)])
+@pytest.mark.parametrize(
+    ("k", "shown"), [(0, "0"), (2**31, "2147483648"), (-(2**70), str(-(2**70))), (HUGE, HUGE.text)]
+)
 def test_an_integer_out_of_range_is_measured(k: Any, shown: str) -> None:
     """The message has the range and the number."""
     assert messages("top_k", name="a", k=k, direction="lower", depends_on=["b"]) == [
@@ -184,7 +186,10 @@ def test_an_argument_of_other_constructors_names_them() -> None:
         'command() has no argument "k"; that is an argument of top_k()'
     ]
     assert messages("command", name="a", run="true", k=3, lane="playbook") == [
-        'command() has no argument "k"; the other arguments are depends_on, emits, isolated, join, needs, required, stage'
+        (
+            'command() has no argument "k"; '
+            "the other arguments are depends_on, emits, isolated, join, needs, required, stage"
+        )
     ]
 
 

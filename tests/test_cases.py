@@ -12,7 +12,9 @@ _SOURCES = sorted(_CASES.rglob("*.star"))
 _PACK = _CASES / "pack"
 
 
-@pytest.mark.parametrize("source", [s for s in _SOURCES if "#!" in s.read_text()], ids=lambda s: str(s.relative_to(_CASES).with_suffix("")))
+@pytest.mark.parametrize(
+    "source", [s for s in _SOURCES if "#!" in s.read_text()], ids=lambda s: str(s.relative_to(_CASES).with_suffix(""))
+)
 def test_a_source_gives_what_is_written_on_it(source: Path) -> None:
     """Each expected error is found at its place, and nothing that is not expected."""
     home = _PACK if source.parent == _CASES else source.parent

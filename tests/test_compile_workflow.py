@@ -46,7 +46,9 @@ def test_the_product_is_the_canonical_json(tmp_path: Path) -> None:
     """Every field is there in its order, with its default, to the byte."""
     done = crucible(*COMPILE, cwd=pack(tmp_path))
     assert (done.status, done.err) == (0, b"")
-    assert done.out.decode() == """\
+    assert (
+        done.out.decode()
+        == """\
 {
   "type": "custom",
   "result": "gate",
@@ -78,6 +80,7 @@ def test_the_product_is_the_canonical_json(tmp_path: Path) -> None:
   ]
 }
 """
+    )
 
 
 def test_a_score_outside_the_evidence_joins_it(tmp_path: Path) -> None:
@@ -127,7 +130,13 @@ workflow(type = "custom", tasks = [odd, raw, gates])
 
 def test_prompt_files_of_every_system_give_the_same_text(tmp_path: Path) -> None:
     """CR LF and CR become LF, a byte-order mark goes, a missing last line end stays missing."""
-    files = {"unix": "a\n\nb\n", "dos": "a\r\n\r\nb\r\n", "mac": "a\r\rb\r", "marked": b"\xef\xbb\xbfa\n\nb\n", "open": "a\n\nb"}
+    files: dict[str, str | bytes] = {
+        "unix": "a\n\nb\n",
+        "dos": "a\r\n\r\nb\r\n",
+        "mac": "a\r\rb\r",
+        "marked": b"\xef\xbb\xbfa\n\nb\n",
+        "open": "a\n\nb",
+    }
     tasks = ", ".join(f'agent(name = "{name}", prompt = prompt_file("prompts/{name}.md"))' for name in files)
     value = compiled(tmp_path, workflow=f'workflow(type = "custom", tasks = [{tasks}])\n', **files)
     prompts = {task["name"]: task["prompt"] for task in value["task"]}
@@ -148,7 +157,7 @@ def test_a_prompt_that_is_no_text_is_refused_at_its_path(tmp_path: Path) -> None
 
 
 def test_standard_input_stands_where_it_is_said_to(tmp_path: Path) -> None:
-    """Its prompts and modules are those of that pack, and diagnostics carry the name, whether the file is there or not."""
+    """Prompts and modules are those of that pack, and diagnostics carry the name, be there such a file or not."""
     where = pack(tmp_path / "pack", workflow="# on disk", p="the prompt\n")
     (where / "lib.star").write_text('made = command(name = "made", run = "true")\n')
     source = 'load("lib.star", "made")\na = agent(name = "a", prompt = prompt_file("prompts/p.md"))\n'
@@ -237,6 +246,15 @@ def test_a_launch_binds_its_parameters(tmp_path: Path) -> None:
     assert [task["name"] for task in value["task"]] == ["write-0", "write-1", "write-2"]
     value = compiled(tmp_path / "fewer", "--param", "topic=moons", workflow=PLAYBOOK)
     assert value["params"] == {"topic": "moons", "rounds": 2, "fast": False, "tags": [], "share": 0.5}
+
+
+def test_a_launch_is_the_same_in_every_locale(tmp_path: Path) -> None:
+    """Its text is UTF-8, as every text."""
+    pack(tmp_path, workflow=PLAYBOOK.replace(', "pattern": "^[a-z]+$"', ""))
+    done = crucible(*COMPILE, "--param", "topic=é 😀", cwd=tmp_path)
+    assert json.loads(done.out)["params"]["topic"] == "é 😀"
+    plain_c = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert crucible(*COMPILE, "--param", "topic=é 😀", cwd=tmp_path, env=plain_c) == done
 
 
 def test_no_launch_takes_the_examples(tmp_path: Path) -> None:
@@ -358,7 +376,11 @@ workflow(type = "custom", tasks = [agent(name = "a%d" % n, prompt = text) for n,
 
 def test_print_writes_to_standard_error_behind_its_place(tmp_path: Path) -> None:
     """The lines are no diagnostics; they come from modules too, and also when the compile fails."""
-    pack(tmp_path, workflow='load("lib.star", "x")\nprint("é", 1, [True, None], {"a": x, 2: [1e20, "\\t"]}, "\\t")\n\nprint()\n' + SOURCE)
+    pack(
+        tmp_path,
+        workflow='load("lib.star", "x")\nprint("é", 1, [True, None], {"a": x, 2: [1e20, "\\t"]}, "\\t")\n\nprint()\n'
+        + SOURCE,
+    )
     (tmp_path / "lib.star").write_text('def f():\n    print("in f")\n    return "z"\n\nx = f()\n')
     lines = 'lib.star:2: in f\nworkflow.star:2: é 1 [True, None] {"a": "z", 2: [1e+20, "\\t"]} \t\nworkflow.star:4: \n'
     done = crucible(*COMPILE, cwd=tmp_path)
@@ -410,12 +432,31 @@ def test_the_report_of_a_mistake_is_the_text_for_machines(tmp_path: Path) -> Non
     assert done.report["summary"] == {"files": 1, "errors": 1, "warnings": 0}
 
 
+LAST_VALUES = ["len", "workflow", "range(3)", "lambda: 3", "[len]", "{(1, 2): 3}", "3", "None", "1e999", "build"]
+
+
+@pytest.mark.parametrize("value", LAST_VALUES)
+def test_a_last_value_of_any_kind_is_no_fault(tmp_path: Path, value: str) -> None:
+    """In the root it is no workflow; in a module it is nobody's affair."""
+    source = f"{SOURCE.rpartition('workflow')[0]}{value}\n"
+    done = crucible(*COMPILE, "--format", "json", cwd=pack(tmp_path, workflow=source))
+    assert (done.status, done.out, codes(done.report)) == (1, b"", ["no-workflow"])
+    assert done.report["diagnostics"][0]["span"]["begin"] == {"line": 3, "column": 1}
+    (tmp_path / "lib.star").write_text(source)
+    (tmp_path / "workflow.star").write_text(
+        'load("lib.star", "build", "gate")\nworkflow(type = "custom", tasks = [build, gate], result = gate)\n'
+    )
+    done = crucible(*COMPILE, cwd=tmp_path)
+    assert (done.status, done.out) == (0, crucible(*COMPILE, cwd=pack(tmp_path / "plain")).out)
+
+
 FAILURES = {
     "a mistake": MISTAKE,
     "no workflow": "x = 1\n",
     "no text": b"\xff\xfe",
     "nothing": "",
-    "a death": 'x = ["a" * 1000]\n' + "".join(f"x{n} = (x + x) if {n} == 0 else [x{n - 1}, x{n - 1}] * 9\n" for n in range(40)),
+    "a death": 'x = ["a" * 1000]\n'
+    + "".join(f"x{n} = (x + x) if {n} == 0 else [x{n - 1}, x{n - 1}] * 9\n" for n in range(40)),
     "a runaway": "def f():\n    for a in range(100000):\n        for b in range(100000):\n            pass\n\nf()\n",
     "a giant string": 'x = "a" * 1000000000\n' + SOURCE,
 }

@@ -60,7 +60,9 @@ def test_extras_stand_between_propose_and_apply_as_they_are_given(tmp_path: Path
 
 def test_extras_keep_their_knobs(tmp_path: Path) -> None:
     """Only the dependencies of the first are filled in."""
-    result = compiled(tmp_path, 'default_autoresearch([agent(name = "a", prompt = "p", needs = "gpu", emits = ["x"])])\n')
+    result = compiled(
+        tmp_path, 'default_autoresearch([agent(name = "a", prompt = "p", needs = "gpu", emits = ["x"])])\n'
+    )
     assert result.workflow is not None
     assert result.workflow.task[1] == ir.AgentTask(
         name="a", prompt="p", needs="gpu", emits=("x",), depends_on=("propose",)

@@ -1,6 +1,6 @@
 """The same source gives the same bytes: on every machine, in every place, and however it is laid out."""
 
-import datetime
+import datetime as dt
 import json
 import os
 import shutil
@@ -20,6 +20,7 @@ from crucible.compiler.pipeline import compile_source
 from crucible.schemas import ir
 from crucible.schemas.canonical import dumps
 
+HERE = str(Path(__file__).parent / "workflow.star")
 SEEDS = range(20)
 LOCALES = ("C", "C.UTF-8", "tr_TR.UTF-8")
 
@@ -35,7 +36,7 @@ draft = [agent(name = "draft-" + k, prompt = v, session = other, depends_on = [p
          agent(name = "draft-" + k, prompt = v, depends_on = [p]) for k, v in {"z": "Z", "b": "é", "a": "ß"}.items()]
 solve = agent(name = "solve", prompt = prompt_file("prompts/solve.md"), session = solver, depends_on = [draft])
 panel = critics([solve], {"tone": "friendly", "facts": "strict", "form": "terse"})
-checks = [evaluate(name = n, run = "./" + n, depends_on = [solve], emits = ["score", "ms", "bytes"]) for n in ["c2", "c1"]]
+checks = [evaluate(name = n, run = "./" + n, depends_on = [solve], emits = ["score", "ms", "b"]) for n in ["c2", "c1"]]
 best = top_k(name = "best", k = 2, direction = "higher", depends_on = checks)
 a = apply(name = "apply", depends_on = [best, panel])
 s = evaluate(name = "score", run = "./score", depends_on = [a], threshold = 0.1, direction = "lower")
@@ -181,7 +182,7 @@ def test_no_output_knows_where_and_when_it_was_made(tmp_path: Path) -> None:
         "params": crucible("plan", "params", "--file", str(here / "workflow.star"), cwd=here).out,
     }
     traces = [str(tmp_path), tmp_path.name, "-directory", os.environ["HOME"], "the-home-of-somebody"]
-    traces += [str(datetime.datetime.now(tz=datetime.UTC).year), *os.environ.get("USER", "").split()]
+    traces += [str(dt.datetime.now(tz=dt.UTC).year), *os.environ.get("USER", "").split()]
     host = socket.gethostname()
     traces += [host] if not any(host in text for text in [*PACK.values(), *JUDGED.values(), "crucible"]) else []
     found = [(name, trace) for name, text in texts.items() for trace in traces if trace.encode() in text]
@@ -195,10 +196,9 @@ def test_no_output_knows_where_and_when_it_was_made(tmp_path: Path) -> None:
 @given(workflow=workflows(), one=styles(), other=styles())
 def test_layout_changes_no_byte(workflow: ir.Workflow, one: Style, other: Style) -> None:
     """Blank lines, comments, the order of arguments, line ends, the mark, escapes, names for values: no byte."""
-    pack = os.path.dirname(__file__) + "/workflow.star"
     texts = set()
     for style in (PLAIN, one, other):
-        compiled = compile_source(source(workflow, style).encode(), pack)
+        compiled = compile_source(source(workflow, style).encode(), HERE)
         assert compiled.diagnostics == []
         assert compiled.workflow is not None
         texts.add(dumps(compiled.workflow))
@@ -209,7 +209,7 @@ def test_layout_changes_no_byte(workflow: ir.Workflow, one: Style, other: Style)
 @given(workflow=workflows(), newline=st.sampled_from(["\n", "\r\n"]))
 def test_json_and_toml_of_a_source_read_back_equal(workflow: ir.Workflow, newline: str) -> None:
     """What was written is what was compiled is what either form reads back as."""
-    compiled = compile_source(source(workflow).encode(), os.path.dirname(__file__) + "/workflow.star")
+    compiled = compile_source(source(workflow).encode(), HERE)
     assert compiled.diagnostics == []
     assert compiled.workflow is not None
     assert compiled.workflow == workflow

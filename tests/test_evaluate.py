@@ -10,12 +10,13 @@ import resource
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crucible.compiler.frontend import evaluate
-from crucible.compiler.frontend.evaluate import Evaluator
+from crucible.compiler.frontend.evaluate import Evaluator, _Closed, _locate, _plain, _whereabouts, _work
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.sandbox import evaluation_config
 from crucible.compiler.frontend.vocabulary import constructors_of
@@ -147,7 +148,7 @@ def test_a_value_nested_too_deep_is_cut(run: Any) -> None:
 )
 def test_a_value_that_the_evaluator_does_not_give_today_has_a_form(value: Any, recorded: Any) -> None:
     """Another version of it may."""
-    assert evaluate._plain(value, 5) == recorded
+    assert _plain(value, 5) == recorded
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,9 @@ def test_the_last_statement_s_value_is_taken_by_identity(run: Any, last: str, fo
 
 def test_print_is_recorded_with_its_text(run: Any) -> None:
     """As the language's own str() shows the values."""
-    outcome = run("print('a', 1, [2.5, 'b', (None,)], {'k': True}, session(name = 's'))\nprint()\nprint('a', 'b', sep = '-')")
+    outcome = run(
+        "print('a', 1, [2.5, 'b', (None,)], {'k': True}, session(name = 's'))\nprint()\nprint('a', 'b', sep = '-')"
+    )
     texts = [call[1] for call in outcome.calls if call[0] == "print"]
     assert texts == [['a 1 [2.5, "b", [None]] {"k": True} <opaque value>'], [""], ["a-b"]]
 
@@ -320,7 +323,7 @@ def test_the_text_of_fail_changes_nothing_but_the_message(run: Any, text: str) -
 )
 def test_an_error_of_another_form_is_still_a_message(text: str, found: list[Any]) -> None:
     """Without a place, if none can be read."""
-    read = evaluate._whereabouts(text, "error")
+    read = _whereabouts(text, "error")
     assert [read["message"], read["place"], read["width"]] == found
 
 
@@ -366,7 +369,7 @@ print(x)
         {"a": "A"},
     )
     asked = len(outcome.parent.sent)
-    places = evaluate._locate(outcome.evaluator, [0, 2, 3, 99])
+    places = _locate(outcome.evaluator, [0, 2, 3, 99])
     assert places == [
         [[0, 3, 9], [[0, 6, "<module>"], [0, 3, "f"]]],
         [[0, 4, 9], [[0, 6, "<module>"], [0, 4, "f"]]],
@@ -430,7 +433,7 @@ def test_requests_are_served_until_the_channel_closes(channel: tuple[int, int]) 
         ),
     )
     os.close(to)
-    with pytest.raises(evaluate._Closed):
+    with pytest.raises(_Closed):
         evaluate.serve()
     patterns, syntax, evaluated, places = unpacked(os.read(from_, 1 << 16))
     assert patterns == {"patterns": [True, False]}
@@ -450,7 +453,7 @@ def test_a_message_may_come_in_pieces(channel: tuple[int, int]) -> None:
     assert evaluate.receive() == {"text": "x" * 3000}
     os.write(to, data[:9])
     os.close(to)
-    with pytest.raises(evaluate._Closed):
+    with pytest.raises(_Closed):
         evaluate.receive()
 
 
@@ -466,8 +469,7 @@ def test_the_limits_of_the_system_are_set(monkeypatch: pytest.MonkeyPatch) -> No
     assert found[resource.RLIMIT_CORE] == (0, 0)
     assert found[resource.RLIMIT_CPU][0] == 3
     assert found[resource.RLIMIT_CPU][1] > 3
-    with open("/proc/self/statm", encoding="ascii") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     assert 0 <= found[resource.RLIMIT_AS][0] - (1 << 20) <= used + (1 << 26)
 
 
@@ -493,7 +495,7 @@ class _Exit(BaseException):
 @pytest.mark.parametrize(
     ("end", "status", "words"),
     [
-        (evaluate._Closed(), 0, b""),
+        (_Closed(), 0, b""),
         (MemoryError(), 3, b""),
         (ValueError("x\nyz"), 4, b"ValueError: x\nyz"),
         (KeyboardInterrupt(), 4, b"KeyboardInterrupt: "),
@@ -519,6 +521,6 @@ def test_the_process_ends_with_a_status_and_a_word(
     monkeypatch.setattr(os, "write", lambda fd, data: said.append((fd, data)))
     monkeypatch.setattr(os, "_exit", leave)
     with pytest.raises(_Exit):
-        evaluate._work()
+        _work()
     assert ended == [status]
     assert b"".join(data for _, data in said) == words

@@ -21,7 +21,9 @@ def test_the_diagnostics_are_the_product(tmp_path: Path) -> None:
 
 def test_both_formats_and_both_commands_say_the_same(tmp_path: Path) -> None:
     """One compiler, the same diagnostics."""
-    source = SOURCE.replace("depends_on", "depend_on").replace('"higher"', '"up"').replace("result = gate", "result = gat")
+    source = (
+        SOURCE.replace("depends_on", "depend_on").replace('"higher"', '"up"').replace("result = gate", "result = gat")
+    )
     pack(tmp_path, workflow=source)
     linted = crucible("lint", "workflow.star", "--format", "json", cwd=tmp_path)
     compiled = crucible(*COMPILE, "--format", "json", cwd=tmp_path)
@@ -69,7 +71,9 @@ def test_a_file_that_cannot_be_read_hides_no_mistake(tmp_path: Path) -> None:
 def test_standard_input_is_linted_beside_files(tmp_path: Path) -> None:
     """An editor's unsaved text has the name that it will have."""
     pack(tmp_path / "pack", p="prompt")
-    stdin = 'a = agent(name = "a", prompt = prompt_file("prompts/p.md"), nme = 1)\nworkflow(tasks = [a], type = "custom")\n'
+    stdin = (
+        'a = agent(name = "a", prompt = prompt_file("prompts/p.md"), nme = 1)\nworkflow(tasks = [a], type = "custom")\n'
+    )
     line = ("lint", "-", "pack/workflow.star", "--stdin-filename", "pack/new.star", "--format", "json")
     done = crucible(*line, cwd=tmp_path, stdin=stdin.encode())
     told = report(done.out)
@@ -78,7 +82,7 @@ def test_standard_input_is_linted_beside_files(tmp_path: Path) -> None:
 
 
 def test_the_manifest_beside_a_source_is_asked(tmp_path: Path) -> None:
-    """A contradiction between the two is found by lint as by a compile; a manifest that is none is not lint's affair."""
+    """A contradiction between the two is found by lint as by a compile; what is no manifest is not asked."""
     source = """\
 p = propose(name = "p")
 a = apply(name = "a", depends_on = [p])
@@ -91,7 +95,15 @@ workflow(tasks = [p, a, s, g, d], result = d)
     done = crucible("lint", "workflow.star", "--format", "json", cwd=tmp_path)
     assert codes(report(done.out)) == codes(crucible(*COMPILE, "--format", "json", cwd=tmp_path).report)
     assert codes(report(done.out)) == ["direction-conflict"]
-    for text in ("[judge]\ndirection = 3\n", "judge = 3\n", "[[[", b"\xff", f"x = {'[' * 100_000}", "", b"\xef\xbb\xbf"):
+    for text in (
+        "[judge]\ndirection = 3\n",
+        "judge = 3\n",
+        "[[[",
+        b"\xff",
+        f"x = {'[' * 100_000}",
+        "",
+        b"\xef\xbb\xbf",
+    ):
         pack(tmp_path, workflow=source, manifest=text)
         assert crucible("lint", "workflow.star", cwd=tmp_path).status == 0
         assert crucible(*COMPILE, cwd=tmp_path).status == 0
@@ -108,7 +120,8 @@ def test_print_goes_to_standard_error(tmp_path: Path) -> None:
 
 def test_a_warning_fails_nothing(tmp_path: Path) -> None:
     """It is shown and counted."""
-    source = 'params = {"x": {"type": "string", "required": True}}\nworkflow(type = "playbook", tasks = [agent(name = "a", prompt = param("x"))])\n'
+    source = 'params = {"x": {"type": "string", "required": True}}\n'
+    source += 'workflow(type = "playbook", tasks = [agent(name = "a", prompt = param("x"))])\n'
     done = crucible("lint", "workflow.star", cwd=pack(tmp_path, workflow=source))
     assert done.status == 0
     assert done.out.startswith(b"warning[param-without-example]: ")

@@ -93,9 +93,7 @@ def test_every_knob_arrives() -> None:
     }
     assert call.workflow().task[1:] == (
         ir.AgentTask(name="a", prompt="p", harness="h", model="m", effort="e", depends_on=("first",), **common),
-        ir.EvaluateTask(
-            name="e", command="x", threshold=12.0, direction="lower", depends_on=("a",), **common
-        ),
+        ir.EvaluateTask(name="e", command="x", threshold=12.0, direction="lower", depends_on=("a",), **common),
     )
 
 
@@ -152,7 +150,9 @@ def test_decide_depends_on_its_measurement_unless_it_says_otherwise() -> None:
         call("decide", name="d4", measurement=m, depends_on=[c, m]),
     ]
     call("workflow", tasks=[m, c, decisions], type="custom")
-    found = [(t.depends_on, t.source) for t in call.workflow().task if isinstance(t, ir.EngineTask) and t.op == "decide"]
+    found = [
+        (t.depends_on, t.source) for t in call.workflow().task if isinstance(t, ir.EngineTask) and t.op == "decide"
+    ]
     assert found == [(("m",), "m"), (("m",), "m"), (("c",), "m"), (("c", "m"), "m")]
 
 

@@ -82,6 +82,11 @@ def filled(directory: Path, manifest: str | bytes, source: str = SOURCE) -> byte
     return before["crucible.toml"][0]
 
 
+def names(directory: Path) -> list[str]:
+    """Return the names of all that is in a directory."""
+    return sorted(path.name for path in directory.iterdir())
+
+
 # The bytes
 
 
@@ -100,7 +105,9 @@ def test_line_ends_and_the_mark_are_kept(tmp_path: Path) -> None:
 
 def test_a_quoted_header_is_a_header(tmp_path: Path) -> None:
     """And [workflow] in a string or a comment is none."""
-    old = MANIFEST.replace("[workflow]", '["workflow"]').replace("top comment", 'top\n[x]\na = """\n[workflow]\n"""\n#[workflow]')
+    old = MANIFEST.replace("[workflow]", '["workflow"]').replace(
+        "top comment", 'top\n[x]\na = """\n[workflow]\n"""\n#[workflow]'
+    )
     text = filled(tmp_path, old).decode()
     assert text == old[: old.index('["workflow"]')] + BLOCK + old[old.index("\n# about the budget") :]
     assert tomllib.loads(text)["workflow"]["result"] == "gate"
@@ -152,7 +159,11 @@ def test_a_hostile_manifest_is_refused(tmp_path: Path) -> None:
 
 def test_odd_strings_survive(tmp_path: Path) -> None:
     """Quotes, backslashes, blanks and every control character read back as they were, with either line end."""
-    odd = "a '''b''' \"\"\"c\"\"\" \\ \\n two  blanks, trailing  \n\tx \r y\r\n" + "".join(map(chr, range(0x21))) + "\x7f \u2028 é 😀 \""
+    odd = (
+        "a '''b''' \"\"\"c\"\"\" \\ \\n two  blanks, trailing  \n\tx \r y\r\n"
+        + "".join(map(chr, range(0x21)))
+        + '\x7f \u2028 é 😀 "'
+    )
     literal = "".join(f"\\U{ord(sign):08x}" for sign in odd)
     source = f'a = agent(name = "a", prompt = "{literal}")\nb = command(name = "b", run = "{literal}")\n'
     source += 'workflow(type = "custom", tasks = [a, b])\n'
@@ -207,7 +218,9 @@ def test_a_generated_comment_is_replaced_and_not_repeated(tmp_path: Path) -> Non
 def test_a_playbook_with_parameters_is_a_reference(tmp_path: Path) -> None:
     """It is compiled at its launch; the JSON is that of its examples, and a source from outside is refused."""
     source = 'params = {"n": {"type": "int", "required": True, "example": 3}}\n'
-    source += 'workflow(type = "playbook", tasks = [command(name = "c%d" % i, run = "true") for i in range(param("n"))])\n'
+    source += (
+        'workflow(type = "playbook", tasks = [command(name = "c%d" % i, run = "true") for i in range(param("n"))])\n'
+    )
     pack(tmp_path, workflow=source, manifest=MANIFEST)
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "w.star").write_text(source)
@@ -224,6 +237,27 @@ def test_a_playbook_with_parameters_is_a_reference(tmp_path: Path) -> None:
     done = crucible(*COMPILE, "--manifest", "sub/crucible.toml", "--format", "json", cwd=tmp_path)
     assert (done.status, done.out, codes(done.report)) == (1, b"", ["path-refused"])
     assert (tmp_path / "sub" / "crucible.toml").read_text() == MANIFEST
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.star", b"a\\b.star", "caf\u00e9.star".encode()])
+def test_a_source_is_referred_to_by_what_a_manifest_can_say(tmp_path: Path, name: bytes) -> None:
+    """A name that is no text, or no path of a pack, is refused; any other is written the same in every locale."""
+    source = b'params = {"n": {"type": "bool", "default": True}}\n'
+    source += b'workflow(type = "playbook", tasks = [command(name = "c", run = "true")])\n'
+    pack(tmp_path, manifest=MANIFEST)
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(source)
+    line = ("plan", "compile-workflow", "--file", name, "--manifest", "crucible.toml", "--format", "json")
+    for surroundings in ({}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
+        (tmp_path / "crucible.toml").write_text(MANIFEST)
+        done = crucible(*line, cwd=tmp_path, env=surroundings)
+        text = (tmp_path / "crucible.toml").read_bytes()
+        if name.startswith("caf\u00e9".encode()):
+            assert done.status == 0
+            assert b"\n# Generated from %s by " % name in text
+            assert b'\nfile = "%s"\n' % name in text
+        else:
+            assert (done.status, done.out, codes(done.report)) == (1, b"", ["path-refused"])
+            assert text == MANIFEST.encode()
 
 
 def test_a_playbook_without_examples_is_a_reference_all_the_same(tmp_path: Path) -> None:
@@ -298,8 +332,8 @@ def test_mode_links_and_neighbours_are_kept(tmp_path: Path) -> None:
     assert target.read_text() == FILLED
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     assert (tmp_path / "second-name.toml").read_text() == MANIFEST
-    assert sorted(os.listdir(tmp_path)) == ["crucible.toml", "real", "second-name.toml", "workflow.star"]
-    assert os.listdir(tmp_path / "real") == ["x.toml"]
+    assert names(tmp_path) == ["crucible.toml", "real", "second-name.toml", "workflow.star"]
+    assert names(tmp_path / "real") == ["x.toml"]
 
 
 def test_a_link_that_leaves_the_pack_is_refused(tmp_path: Path) -> None:
@@ -324,7 +358,7 @@ def test_a_write_protection_is_2_and_respected(tmp_path: Path, what: str) -> Non
     done = crucible(*FILL, cwd=tmp_path / "pack", before=before)
     assert (done.status, done.out, done.err) == (2, b"", b"crucible: crucible.toml: Permission denied\n")
     assert (tmp_path / "pack" / "crucible.toml").read_text() == MANIFEST
-    assert sorted(os.listdir(tmp_path / "pack")) == ["crucible.toml", "workflow.star"]
+    assert names(tmp_path / "pack") == ["crucible.toml", "workflow.star"]
     protected.chmod(0o755)
     assert crucible(*FILL, cwd=tmp_path / "pack").status == 0
     protected.chmod(0o444 if what == "file" else 0o555)
@@ -357,7 +391,7 @@ def test_a_manifest_that_changes_meanwhile_is_left_alone(tmp_path: Path) -> None
         out, err = run.communicate()
     assert (run.returncode, out, codes(process.report(err))) == (1, b"", ["stale-workflow"])
     assert (tmp_path / "crucible.toml").read_text() == edited
-    assert sorted(os.listdir(tmp_path)) == ["crucible.toml", "workflow.star"]
+    assert names(tmp_path) == ["crucible.toml", "workflow.star"]
 
 
 # Many at once, and killed ones
@@ -382,16 +416,13 @@ def test_sixteen_at_once_leave_one_of_the_results(tmp_path: Path) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    runs = [
-        subprocess.Popen([*COMMAND, *line], cwd=tmp_path, **process.PIPES)
-        for line in [*results.values()] * 8
-    ]
+    runs = [subprocess.Popen([*COMMAND, *line], cwd=tmp_path, **process.PIPES) for line in [*results.values()] * 8]
     ends = [(run.communicate(), run.returncode) for run in runs]
     done.set()
     watcher.join()
     assert seen <= {MANIFEST, *results}
     assert (tmp_path / "crucible.toml").read_text() in results
-    assert sorted(os.listdir(tmp_path)) == ["crucible.toml", "other.star", "workflow.star"]
+    assert names(tmp_path) == ["crucible.toml", "other.star", "workflow.star"]
     # Who read the manifest before another one wrote it is refused, and at least the first was not.
     assert {status for _, status in ends} <= {0, 1}
     assert any(status == 0 for _, status in ends)
@@ -402,21 +433,26 @@ def kills(directory: Path, number: int, seed: int) -> None:
     """Kill the command at random moments, half of them near its end, and look at what is left."""
     pack(directory, manifest=MANIFEST)
     (directory / "other.star").write_text(OTHER)
-    lines = [("plan", "compile-workflow", "--file", name, "--manifest", "crucible.toml") for name in ("workflow.star", "other.star")]
+    lines = [
+        ("plan", "compile-workflow", "--file", name, "--manifest", "crucible.toml")
+        for name in ("workflow.star", "other.star")
+    ]
     allowed = {MANIFEST, FILLED, FILLED.replace("workflow.star", "other.star").replace('"make"', '"make all"')}
-    moments = random.Random(seed)
+    moments = random.Random(seed)  # noqa: S311 - moments, no secrets
     began = time.monotonic()
     assert crucible(*lines[0], cwd=directory).status == 0
     whole = time.monotonic() - began
     ended = set()
     for turn in range(number):
-        with subprocess.Popen([*COMMAND, *lines[turn % 2]], cwd=directory, stdout=subprocess.DEVNULL, start_new_session=True) as run:
+        with subprocess.Popen(
+            [*COMMAND, *lines[turn % 2]], cwd=directory, stdout=subprocess.DEVNULL, start_new_session=True
+        ) as run:
             time.sleep(moments.uniform(whole / 2, whole) if turn % 4 < 2 else moments.uniform(0, whole))
             os.killpg(run.pid, signal.SIGKILL)
             ended.add(run.wait())
         settle(directory)
         assert (directory / "crucible.toml").read_text() in allowed, f"turn {turn} of seed {seed}"
-        assert sorted(os.listdir(directory)) == ["crucible.toml", "other.star", "workflow.star"], f"turn {turn} of seed {seed}"
+        assert names(directory) == ["crucible.toml", "other.star", "workflow.star"], f"turn {turn} of seed {seed}"
     assert ended <= {0, -signal.SIGKILL}
     assert -signal.SIGKILL in ended
 
@@ -437,4 +473,4 @@ def test_a_killed_command_leaves_the_old_or_the_new_file(tmp_path: Path) -> None
 @pytest.mark.timeout(3600)
 def test_a_thousand_killed_commands_leave_the_old_or_the_new_file(tmp_path: Path) -> None:
     """The same a thousand times, at other moments each time it runs."""
-    kills(tmp_path, 1_000, random.randrange(2**32))
+    kills(tmp_path, 1_000, random.randrange(2**32))  # noqa: S311 - moments, no secrets

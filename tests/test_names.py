@@ -201,7 +201,9 @@ def test_symbols_of_a_load_are_looked_up_in_its_module() -> None:
         ("unknown-symbol", None),
     ]
     assert found[0].message == '"m.star" does not define "aa"; the symbols are a, loaded_not'
-    assert found[1].message == '"loaded" is loaded by "m.star", not defined there; load it from the file that defines it'
+    assert (
+        found[1].message == '"loaded" is loaded by "m.star", not defined there; load it from the file that defines it'
+    )
     assert found[2].message == '"m.star" does not define "agent"; it is part of the language and needs no load'
     assert found[4].span == Span.of(1, text.index('"_private"') + 1, 1, text.index('"_private"') + 11)
 

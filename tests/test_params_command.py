@@ -14,7 +14,9 @@ PLAYBOOK = '''\
 """A docstring may stand first."""
 
 params = {
-    "topic": {"type": "string", "required": True, "doc": "What it is about: é.", "pattern": "^[a-z]+$", "example": "tides"},
+    "topic": {
+        "type": "string", "required": True, "doc": "What it is about: é.", "pattern": "^[a-z]+$", "example": "tides",
+    },
     "depth": {"type": "string", "default": "short", "choices": ["short", "long"]},
     "rounds": {"type": "int", "default": -2, "min": -3, "max": 9},
     "share": {"type": "number", "default": 1, "max": 1.5},
@@ -74,12 +76,16 @@ def test_the_parameters_may_come_from_standard_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize("style", ["text", "json"])
 def test_mistakes_in_the_declarations_leave_no_product(tmp_path: Path, style: str) -> None:
     """All of them are told, with their places."""
-    source = PLAYBOOK.replace('"int"', '"integer"').replace('"min": -3, ', "").replace('"fast": {"type": "bool", ', '"fast": {')
+    source = (
+        PLAYBOOK.replace('"int"', '"integer"')
+        .replace('"min": -3, ', "")
+        .replace('"fast": {"type": "bool", ', '"fast": {')
+    )
     done = crucible(*PARAMS, "--format", style, cwd=pack(tmp_path, workflow=source))
     assert (done.status, done.out) == (1, b"")
     if style == "json":
         assert codes(done.report) == ["invalid-params"] * 2
-        assert [each["span"]["begin"]["line"] for each in done.report["diagnostics"]] == [6, 8]
+        assert [each["span"]["begin"]["line"] for each in done.report["diagnostics"]] == [8, 10]
     else:
         assert done.err.count(b"error[invalid-params]: ") == 2
 

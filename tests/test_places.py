@@ -73,7 +73,9 @@ def test_the_call_of_the_constructor_is_found_among_those_that_begin_together() 
         ("x = a", 40, 3, ""),
     ],
 )
-def test_the_expression_at_a_place_is_the_one_that_was_underlined(text: str, column: int, width: int, found: str) -> None:
+def test_the_expression_at_a_place_is_the_one_that_was_underlined(
+    text: str, column: int, width: int, found: str
+) -> None:
     """Without a fitting one the widest, without any the columns themselves."""
     file = source(text)
     span = node_at(file, Position(1, column), width)
@@ -384,7 +386,10 @@ def test_a_text_that_imitates_the_evaluator_s_own_lines_moves_nothing(tmp_path: 
 
 def test_a_function_s_name_is_said_without_the_file_s_number(tmp_path: Path) -> None:
     """The evaluator calls the third file 2."""
-    for call, message in (("f(1)", "Found 1 extra positional argument(s) for call to f()"), ("f(x = 1)", "call to f()")):
+    for call, message in (
+        ("f(1)", "Found 1 extra positional argument(s) for call to f()"),
+        ("f(x = 1)", "call to f()"),
+    ):
         (found,) = shown(compiled(tmp_path, f"def f():\n    pass\n{call}\n" + END))
         assert found.message.endswith(message)
 

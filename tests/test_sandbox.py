@@ -6,16 +6,19 @@ words comes of it, and neither a process nor a descriptor is left behind.
 
 import json
 import os
+import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from packs import children, descriptors
 
 from crucible.compiler.frontend import sandbox
 from crucible.compiler.frontend.limits import LIMITS, Limits
-from crucible.compiler.frontend.sandbox import Death, Sandbox, evaluation_config
+from crucible.compiler.frontend.sandbox import Death, Sandbox, _config, _spawn, evaluation_config
 
 PATIENT = LIMITS._replace(seconds=60)
 SHORT = LIMITS._replace(seconds=0.2)
@@ -35,14 +38,17 @@ def receive():
 Start = Callable[..., Sandbox]
 
 
-def descriptors() -> int:
-    """Count the open descriptors of this process."""
-    return len(os.listdir("/proc/self/fd"))
-
-
 def is_alive(pid: int) -> bool:
     """Tell whether a process exists, dead and unburied ones included."""
-    return os.path.exists(f"/proc/{pid}")
+    return Path(f"/proc/{pid}").exists()
+
+
+def _is_inheritable(descriptor: int) -> bool:
+    """Tell whether a process that we start gets a descriptor that whoever started us has left open."""
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False
 
 
 @pytest.fixture
@@ -50,6 +56,13 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Return what starts a sandbox around a stand-in; at the end nothing of it may be left."""
     before = descriptors()
     started: list[Sandbox] = []
+    pids: list[int] = []
+
+    def spawn(*arguments: Any) -> int:
+        pids.append(_spawn(*arguments))
+        return pids[-1]
+
+    monkeypatch.setattr(sandbox, "_spawn", spawn)
 
     def begin(program: str, limits: Limits = PATIENT, serve: Callable[[Any], Any] = lambda _: None) -> Sandbox:
         monkeypatch.setattr(sandbox, "_PROGRAM", PRELUDE + program)
@@ -60,7 +73,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     for one in started:
         one.close()
         one.close()
-        assert not is_alive(one._pid)
+    assert not any(map(is_alive, pids))
     assert descriptors() == before
 
 
@@ -122,7 +135,8 @@ send({"environment": sorted(os.environ), "session": os.getsid(0) == os.getpid(),
     assert set(answer["environment"]) <= {"RUST_BACKTRACE", "LC_CTYPE"}
     assert answer["session"] is True
     assert answer["site"] is False
-    assert [n for n in answer["open"] if n > 2][1:] == []  # the listing itself has one
+    ours = {int(number) for number in descriptors() if _is_inheritable(int(number))}
+    assert len(set(answer["open"]) - ours - {0, 1, 2}) == 1  # the listing itself
 
 
 def test_what_was_written_before_the_end_is_read(start: Start) -> None:
@@ -141,13 +155,18 @@ def test_what_was_written_before_the_end_is_read(start: Start) -> None:
     [
         ("os.kill(os.getpid(), signal.SIGSEGV)", "evaluator-crashed", "signal 11 (SIGSEGV)"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "evaluator-crashed", "signal 9 (SIGKILL)"),
+        ("os.kill(os.getpid(), 40)", "evaluator-crashed", "signal 40"),
         ("os._exit(7)", "evaluator-crashed", "exit status 7"),
         ("os._exit(0)", "evaluator-crashed", "exit status 0"),
         ("receive(); os._exit(7)", "evaluator-crashed", "exit status 7"),
         ("receive(); os.write(1, b'\\0\\0\\0\\7{'); os._exit(7)", "evaluator-crashed", "exit status 7"),
         ("receive(); os.kill(os.getpid(), signal.SIGALRM)", "limit-exceeded", "60 s"),
         ("receive(); os.kill(os.getpid(), signal.SIGXCPU)", "limit-exceeded", "60 s"),
-        ("receive(); os.write(2, b'thread panicked\\nat x.rs'); time.sleep(60)", "evaluator-crashed", "thread panicked"),
+        (
+            "receive(); os.write(2, b'thread panicked\\nat x.rs'); time.sleep(60)",
+            "evaluator-crashed",
+            "thread panicked",
+        ),
         ("os.write(2, b'\\xff\\n'); os._exit(1)", "evaluator-crashed", "\ufffd"),
         ("os.write(2, b'x' * 5000); time.sleep(60)", "evaluator-crashed", "x" * 200),
         ("sys.exit('no module')", "evaluator-crashed", "no module"),
@@ -271,13 +290,31 @@ def test_a_question_that_nobody_asks_is_a_crash(start: Start, failure: Exception
 # Starting and leaving
 
 
+def test_a_child_that_the_system_buries_is_dead_all_the_same(start: Start) -> None:
+    """Whoever started us may have said that dead children are of no interest."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert death(start("receive(); os._exit(7)")).code == "evaluator-crashed"
+        with start("send(receive())") as child:
+            assert child.ask({"a": 1}) == {"a": 1}
+        with start("time.sleep(60)"):
+            pass
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_leaving_ends_a_child_that_still_works(start: Start) -> None:
     """Also when it was never asked, or an exception passes."""
-    child = start("receive()\nwhile True: pass")
-    with pytest.raises(ZeroDivisionError), child:
-        child.begin({})
-        raise ZeroDivisionError
-    assert not is_alive(child._pid)
+    before = children()
+
+    def fail() -> None:
+        with start("receive()\nwhile True: pass") as child:
+            child.begin({})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert children() == before
 
 
 def test_a_child_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,4 +338,4 @@ def test_the_ceilings_travel_with_the_request() -> None:
         "constructed": 7,
         "value_depth": 8,
     }
-    assert json.loads(sandbox._config(Limits(seconds=2.5, heap_bytes=9))) == {"seconds": 2.5, "heap_bytes": 9}
+    assert json.loads(_config(Limits(seconds=2.5, heap_bytes=9))) == {"seconds": 2.5, "heap_bytes": 9}

@@ -29,7 +29,10 @@ MENDED = [
     ('a = agnt(name = "a", prompt = "p")', 'a = agent(name = "a", prompt = "p")'),
     ('a = agent(nme = "a", prompt = "p")', 'a = agent(name = "a", prompt = "p")'),
     ('a = agent("a", prompt = "p")', 'a = agent(name = "a", prompt = "p")'),
-    ('a = agent(name = "a", prompt = "p", stage = "Iteration")', 'a = agent(name = "a", prompt = "p", stage = "iteration")'),
+    (
+        'a = agent(name = "a", prompt = "p", stage = "Iteration")',
+        'a = agent(name = "a", prompt = "p", stage = "iteration")',
+    ),
     ("a = agent(name = 'a', prompt = 'p', join = r'al')", "a = agent(name = 'a', prompt = 'p', join = r'all')"),
     ('a = agent(name = "a", prompt = "p", join = """al""")', 'a = agent(name = "a", prompt = "p", join = """all""")'),
     ('a = agent(name = "a", prompt = "p", emits = "x")', 'a = agent(name = "a", prompt = "p", emits = ["x"])'),
@@ -117,7 +120,7 @@ def test_nothing_near_lists_at_most_eight(tmp_path: Path) -> None:
     """With nine tasks the message lists none."""
     for count, listed in ((8, True), (9, False)):
         tasks = ", ".join(f'command(name = "t{i}", run = "x")' for i in range(count - 1))
-        source = f'x = command(name = "x", run = "x", depends_on = ["nothing"])\n'
+        source = 'x = command(name = "x", run = "x", depends_on = ["nothing"])\n'
         source += f'workflow(type = "custom", tasks = [x, command(name = "y", run = "x"), {tasks}])\n'
         (found,) = compiled(tmp_path, source).diagnostics
         assert (" are " in found.message) is listed

@@ -72,10 +72,10 @@ def _task(draw: st.DrawFn, name: str, earlier: tuple[ir.Task, ...], number: int)
         "emits": tuple(draw(st.permutations([*emits, "score"]))) if emits else (),
     }
     if kind == "agent":
-        knobs = {key: draw(st.none() | TEXTS) for key in ("harness", "model", "effort")}
+        common |= {key: draw(st.none() | TEXTS) for key in ("harness", "model", "effort")}
         if session:
             session = draw(SESSIONS.map(lambda text: f"{number}{text}"[:64]))
-        return ir.AgentTask(prompt=draw(TEXTS), session=session, **knobs, **common)
+        return ir.AgentTask(prompt=draw(TEXTS), session=session, **common)
     if kind == "command":
         return ir.CommandTask(command=draw(TEXTS), **common)
     threshold = draw(st.none() | floats())
@@ -105,7 +105,7 @@ def source(workflow: ir.Workflow, style: Style = PLAIN) -> str:
         constructor, arguments = _arguments(task, style)
         arguments["depends_on"] = f"[{', '.join(map(reference, task.depends_on))}]" if task.depends_on else None
         statements.append(f"{variables[task.name]} = {_call(constructor, arguments, style)}")
-    whole = {"type": '"custom"', "tasks": f"[{', '.join(variables.values())}]"}
+    whole: dict[str, str | None] = {"type": '"custom"', "tasks": f"[{', '.join(variables.values())}]"}
     if workflow.result is not None:
         whole["result"] = reference(workflow.result)
     statements.append(_call("workflow", whole, style))
@@ -124,17 +124,17 @@ def _arguments(task: ir.Task, style: Style) -> tuple[str, dict[str, str | None]]
     def text(value: str | None) -> str | None:
         return _literal(value, style) if value is not None else ("None" if style.defaults else None)
 
-    def unless(default: object, value: object, written: str | None) -> str | None:
+    def unless(value: object, written: str | None, *, default: object) -> str | None:
         return None if value == default and not style.defaults else written
 
-    arguments = {"name": text(task.name), "required": unless(True, task.required, str(task.required))}
+    arguments = {"name": text(task.name), "required": unless(task.required, str(task.required), default=True)}
     if isinstance(task, ir.TopKTask):
         return "top_k", arguments | {"k": str(task.k), "direction": text(task.direction)}
     arguments |= {
-        "needs": unless("any", task.needs, text(task.needs)),
-        "isolated": unless(None, task.isolation, str(task.isolation is not None)),
-        "join": unless("all", task.join, text(task.join)) if task.depends_on else None,
-        "emits": unless((), task.emits, f"[{', '.join(_literal(field, style) for field in task.emits)}]"),
+        "needs": unless(task.needs, text(task.needs), default="any"),
+        "isolated": unless(task.isolation, str(task.isolation is not None), default=None),
+        "join": unless(task.join, text(task.join), default="all") if task.depends_on else None,
+        "emits": unless(task.emits, f"[{', '.join(_literal(field, style) for field in task.emits)}]", default=()),
     }
     match task:
         case ir.AgentTask():

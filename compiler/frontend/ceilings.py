@@ -78,8 +78,8 @@ class _Guard:
         self.after = False  # whether an operand has just ended
         self.member = False  # whether that was, or the next is, the name behind a dot
 
-    def statement(self, width: int) -> str | None:
-        """Begin a statement that is indented so far."""
+    def statement(self, width: int, word: str) -> str | None:
+        """Begin a statement that is indented so far with its first word."""
         self.after = self.member = False
         while width < self.blocks[-1]:
             self.blocks.pop()
@@ -87,6 +87,8 @@ class _Guard:
         if width > self.blocks[-1]:
             self.blocks.append(width)
             self.arms.append(0)
+        if word not in ("elif", "else"):
+            self.arms[-1] = 0
         self.level = _Level(len(self.blocks) - 1)
         return self._deep()
 
@@ -117,8 +119,6 @@ class _Guard:
         """Take a keyword; ``first`` when it begins a line of its own."""
         level, after = self.level, self.after
         self.after = self.member = False
-        if first and word not in ("elif", "else"):
-            self.arms[-1] = 0
         if word in ("and", "or", "in"):
             return self._binary()
         if word == "not":
@@ -244,7 +244,7 @@ def guard(text: str, limits: Limits) -> Fault | None:
             first = fresh
             if fresh:
                 fresh = False
-                message = state.statement(indentation(blank))
+                message = state.statement(indentation(blank), match.group(group))
             if group == NAME:
                 word = match.group(NAME)
                 if word in KEYWORDS:

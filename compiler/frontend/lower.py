@@ -507,7 +507,7 @@ def _refused(task: int | None, call: _Call, fields: Mapping[str, str]) -> set[tu
     row = CONSTRUCTORS[call.name]
     wrong = {spot: argument for argument, spot in call.bound.spots.items()}
     arguments = {wrong.get(problem.spot.argument, "") for problem in call.bound.problems}
-    arguments |= {problem.suggestion for problem in call.bound.problems if problem.code == "unknown-argument"}
+    arguments |= {problem.suggestion or "" for problem in call.bound.problems if problem.code == "unknown-argument"}
     arguments |= {argument.name for argument in row.arguments if argument.required and argument.name not in call.values}
     return {(task, fields.get(argument, argument)) for argument in arguments if argument}
 

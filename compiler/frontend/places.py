@@ -95,8 +95,8 @@ class Places:
 
 def frame_span(file: SourceFile, line: int, name: str) -> Span:
     """Return the place of a call of a function on a line; the line's text when that is unclear."""
-    for begin, calls in file.calls.items():
-        if begin.line == line:
+    for position, calls in file.calls.items():
+        if position.line == line:
             for call in calls:
                 if _callee(call) == name:
                     return call.function.span

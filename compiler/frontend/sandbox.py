@@ -101,7 +101,7 @@ class Sandbox:
                 return message
             try:
                 reply = self._serve(message)
-            except (KeyError, TypeError, ValueError):
+            except (LookupError, TypeError, ValueError):
                 raise self._crashed("it asked for what nobody asks for") from None
             if reply is not None:
                 self.begin(reply)
@@ -202,20 +202,30 @@ class Sandbox:
         if self._status is not None:
             return
         for sign, patience in ((_TERM, 0.2), (_KILL, None)):
+            if self._bury(os.WNOHANG):
+                return
             try:
                 os.kill(self._pid, sign)
             except ProcessLookupError:
-                pass
+                continue  # dead and buried meanwhile, by a system that does so
             if patience is None:
-                self._status = os.waitpid(self._pid, 0)[1]
+                self._bury(0)
                 return
             until = time.monotonic() + patience
             while time.monotonic() < until:
-                pid, status = os.waitpid(self._pid, os.WNOHANG)
-                if pid:
-                    self._status = status
+                if self._bury(os.WNOHANG):
                     return
                 time.sleep(0.001)
+
+    def _bury(self, flags: int) -> bool:
+        """Reap the child if it is dead; without a status when the system has done so already."""
+        try:
+            pid, status = os.waitpid(self._pid, flags)
+        except ChildProcessError:  # SIGCHLD is ignored: that is inherited from whoever started us
+            pid, status = self._pid, 0
+        if pid:
+            self._status = status
+        return bool(pid)
 
 
 def _how(status: int) -> str:
@@ -224,7 +234,8 @@ def _how(status: int) -> str:
         import signal
 
         number = os.WTERMSIG(status)
-        return f"signal {number} ({signal.Signals(number).name})"
+        names = {known.value: known.name for known in signal.Signals}  # those for real time have none
+        return f"signal {number} ({names[number]})" if number in names else f"signal {number}"
     return f"exit status {os.WEXITSTATUS(status)}"
 
 

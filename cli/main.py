@@ -205,6 +205,8 @@ def _fault(error: Exception) -> int:
     from crucible.cli.output import FAULT as CODE
     from crucible.cli.output import SYSTEM_ERROR, failed
 
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        return INTERRUPTED  # Python 3.11 wraps what is raised while a class is made
     if "--debug" in sys.argv:
         import traceback
 

@@ -62,5 +62,5 @@ class Attempt:
             and not (
                 self.lowered.findings or self.findings or self.refused_prompts or self.refused_loads or self.lane_faults
             )
-            and not any(name == "threshold" and value is None for call in self.calls for name, value in call[2])
+            and not any(None in call[1] or any(value is None for _, value in call[2]) for call in self.calls)
         )

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from crucible.compiler.frontend.limits import LIMITS, Limits
 from crucible.compiler.frontend.pack import Pack, Refusal, Unreadable, normalise, over, read_named
-from crucible.compiler.frontend.sandbox import Death, Sandbox, evaluation_config
+from crucible.compiler.frontend.sandbox import Channel, Death, Sandbox, evaluation_config, fresh
 from crucible.schemas.diagnostic import At, Diagnostic, Finding, Severity, arrange, has_errors
 
 TYPE_CHECKING = False
@@ -42,6 +42,7 @@ class Options(NamedTuple):
     """What a compile is told.
 
     ``params`` are the names and texts of a launch, None where there is no launch (language.md §6).
+    ``connect`` gives the evaluation its process: that of a pool, in a process that compiles often.
     ``judge_direction`` reads [judge].direction of the manifest when a rule needs it. ``admit`` names
     the orchestrator that is asked to admit the workflow, ``persist`` tells whether it can continue a
     conversation (ir.md §4).
@@ -51,6 +52,7 @@ class Options(NamedTuple):
     params: tuple[tuple[str, str], ...] | None = None
     judge_direction: Callable[[], str | None] = lambda: None
     admit: str | None = None
+    connect: Callable[[], Channel] = fresh
     persist: bool = True
 
 
@@ -116,11 +118,13 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     text, diagnostics = manifest.decode(data, path)
     if text is None:
         return Compiled(None, diagnostics)
-    kind: Literal["toml", "json"] = "toml" if path.endswith(".toml") else "json"
-    content, diagnostics, places = manifest.read_workflow(text, path, kind)
+    content, diagnostics, places = _by_hand(text, path)
     texts = {path: text}
     if isinstance(content, manifest.Reference) and places is not None:
-        return _compile_referred(content, path, text, places, options)
+        source = _referred(content, path, options.limits)
+        if isinstance(source, Refusal):
+            return Compiled(None, _refused(source, path, places), texts=texts)
+        return _compile(source[1], source[0], options)
     if content is None or places is None or isinstance(content, manifest.Reference):
         if not diagnostics:
             diagnostics = [
@@ -139,20 +143,30 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts)
 
 
-def _compile_referred(reference: "Reference", path: str, text: str, places: "Places", options: Options) -> Compiled:
-    """Compile the source that the manifest at ``path`` names in place of tasks."""
-    refusal = normalise(reference.file)
-    if isinstance(refusal, str):
-        source = os.path.join(os.path.dirname(path), refusal)
-        try:
-            data = read_named(source, options.limits.source_bytes)
-        except Unreadable as error:
-            data = Refusal("file-not-found", f'"{reference.file}" cannot be read: {error}')
-        if isinstance(data, bytes):
-            return _compile(data, source, options)
-        refusal = data
-    span = places.resolve(At(None, "file"))
-    return Compiled(None, [Diagnostic(refusal.code, refusal.message, path, span)], texts={path: text})
+def _by_hand(text: str, path: str) -> "tuple[Workflow | Reference | None, list[Diagnostic], Places | None]":
+    """Read IR that was written by hand, in the form that its path tells."""
+    from crucible.compiler import manifest
+
+    kind: Literal["toml", "json"] = "toml" if path.endswith(".toml") else "json"
+    return manifest.read_workflow(text, path, kind)
+
+
+def _referred(reference: "Reference", path: str, limits: Limits) -> tuple[str, bytes] | Refusal:
+    """Read the source that the manifest at ``path`` names in place of tasks; also return its path."""
+    name = normalise(reference.file)
+    if isinstance(name, Refusal):
+        return name
+    source = os.path.join(os.path.dirname(path), name)
+    try:
+        data = read_named(source, limits.source_bytes)
+    except Unreadable as error:
+        return Refusal("file-not-found", f'"{name}" cannot be read: {error}')
+    return data if isinstance(data, Refusal) else (source, data)
+
+
+def _refused(refusal: Refusal, path: str, places: "Places") -> list[Diagnostic]:
+    """Say that a manifest names no source, at the name."""
+    return [Diagnostic(refusal.code, refusal.message, path, places.resolve(At(None, "file")))]
 
 
 def _admission(workflow: "Workflow", options: Options) -> list[Finding]:
@@ -171,9 +185,21 @@ def declared_params(
 
     Raises Unreadable when the file cannot be read at all.
     """
-    read = read_named(path, limits.source_bytes) if data is None else data
+    read = _read(path, limits) if data is None else data
     if isinstance(read, Refusal):
         return None, [Diagnostic(read.code, read.message, path)], {}
+    if path.endswith((".toml", ".json")):
+        from crucible.compiler import manifest
+
+        text, diagnostics = manifest.decode(read, path)
+        content, diagnostics, places = _by_hand(text, path) if text is not None else (None, diagnostics, None)
+        texts = {} if text is None else {path: text}
+        if not isinstance(content, manifest.Reference) or places is None:
+            return None, diagnostics, texts
+        source = _referred(content, path, limits)
+        if isinstance(source, Refusal):
+            return None, _refused(source, path, places), texts
+        path, read = source
     try:
         pack = Pack(os.path.dirname(path), limits)
     except OSError as error:
@@ -200,7 +226,7 @@ class _Compilation:
 
     def run(self) -> Compiled:
         """Take the source through the stages."""
-        with Sandbox(self._limits, self._serve) as sandbox:
+        with Sandbox(self._limits, self._serve, self._options.connect) as sandbox:
             if not self._scan():
                 return self._result(None)
             lane = self._attempt.lane
@@ -214,7 +240,7 @@ class _Compilation:
 
     def read_params(self) -> tuple["Declarations | None", list[Diagnostic], dict[str, str]]:
         """Read the declarations alone."""
-        with Sandbox(self._limits, self._serve) as sandbox:
+        with Sandbox(self._limits, self._serve, self._options.connect) as sandbox:
             if self._scan() and self._attempt.lane == "playbook":
                 self._bind_params(sandbox)
             elif not self._diagnostics and self._attempt.lane_fault:
@@ -320,7 +346,9 @@ class _Compilation:
                 self._diagnostics.append(Diagnostic(death.code, death.message, file.shown))
                 return None
             verdicts = answer.get("patterns")
-            if not isinstance(verdicts, list) or [type(each) in (bool, str) for each in verdicts] != [True] * len(checks):
+            if not isinstance(verdicts, list) or [type(each) in (bool, str) for each in verdicts] != [True] * len(
+                checks
+            ):
                 self._diagnostics.append(Diagnostic("evaluator-crashed", NO_ANSWER, file.shown))
                 return None
             problems += params.refused_patterns(checks, verdicts)

@@ -150,6 +150,14 @@ def test_an_integer_out_of_range_is_measured(k: Any, shown: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("k", ["1", 1.0, True, [1], Odd("a range")])
+def test_an_integer_is_no_other_number(k: Any) -> None:
+    """True and 1.0 are none."""
+    assert [p.code for p in bound("top_k", name="a", k=k, direction="lower", depends_on=["b"]).problems] == [
+        "wrong-type"
+    ]
+
+
 def test_a_value_that_is_too_deep_is_located_as_deep_as_known() -> None:
     """The whole argument, or the element that goes too deep."""
     result = bound("command", name=TOO_DEEP, run="true", depends_on=[["b", TOO_DEEP]])

@@ -452,6 +452,7 @@ def test_a_last_value_of_any_kind_is_no_fault(tmp_path: Path, value: str) -> Non
 
 FAILURES = {
     "a mistake": MISTAKE,
+    "a mistake in a playbook": PLAYBOOK.replace("prompt = ", "promt = "),
     "no workflow": "x = 1\n",
     "no text": b"\xff\xfe",
     "nothing": "",

@@ -515,7 +515,7 @@ def test_the_process_ends_with_a_status_and_a_word(
         ended.append(code)
         raise _Exit
 
-    monkeypatch.setattr(sys, "argv", ["-c", json.dumps({"seconds": 1, "heap_bytes": 1})])
+    monkeypatch.setattr(evaluate, "receive", lambda: {"seconds": 1, "heap_bytes": 1})
     monkeypatch.setattr(evaluate, "restrict", lambda _: None)
     monkeypatch.setattr(evaluate, "serve", serve)
     monkeypatch.setattr(os, "write", lambda fd, data: said.append((fd, data)))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from process import SOURCE, codes, crucible, pack
+from process import COMPILE, SOURCE, codes, crucible, pack
 
 from crucible.schemas import registry
 
@@ -64,6 +64,27 @@ def test_a_source_without_parameters_takes_none(tmp_path: Path, source: str) -> 
     """In other lanes params is a name like any other."""
     schema = json.loads(crucible(*PARAMS, cwd=pack(tmp_path, workflow=source)).out)
     assert (schema["properties"], schema["required"], schema["additionalProperties"]) == ({}, [], False)
+
+
+def test_a_manifest_has_the_parameters_of_the_source_that_it_names(tmp_path: Path) -> None:
+    """What is compiled already takes none; a manifest that names no source is told so."""
+    pack(tmp_path, workflow=PLAYBOOK, manifest='[workflow]\ntype = "playbook"\nfile = "workflow.star"\n')
+    line = ("plan", "params", "--format", "json", "--file")
+    assert crucible(*line, "crucible.toml", cwd=tmp_path) == crucible(*line, "workflow.star", cwd=tmp_path)
+    pack(tmp_path / "compiled", manifest="")
+    fill = crucible(*COMPILE, "--manifest", "crucible.toml", cwd=tmp_path / "compiled")
+    (tmp_path / "compiled" / "workflow.json").write_bytes(fill.out)
+    for name in ("crucible.toml", "workflow.json"):
+        done = crucible(*line, name, cwd=tmp_path / "compiled")
+        assert (done.status, json.loads(done.out)["properties"]) == (0, {})
+    for text, code in (
+        ('file = "../x.star"', "path-refused"),
+        ('file = "x.star"', "file-not-found"),
+        ("", "missing-key"),
+    ):
+        (tmp_path / "crucible.toml").write_text(f'[workflow]\ntype = "playbook"\n{text}\n')
+        done = crucible(*line, "crucible.toml", cwd=tmp_path)
+        assert (done.status, done.out, codes(done.report)) == (1, b"", [code])
 
 
 def test_the_parameters_may_come_from_standard_input(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_the_call_of_the_constructor_is_found_among_those_that_begin_together() 
         ('x = "😀😀" + 3', 5, 6, '"😀😀"'),  # wide characters count twice there
         ("x = f(\n  3)", 5, 0, "f(\n  3)"),
         ("x = f(\n  3)", 5, 2, "f(\n  3)"),
+        ("x = a.b(\n  3)", 5, 3, "a.b"),
         ("x = a", 40, 3, ""),
     ],
 )
@@ -156,6 +157,8 @@ RECORD = ["f", [["p", ["q", "r"]]], [["a", ["x", "y"]], ["b", ["x", "y", "z", "u
         ("f(b = [x] + s + [u])", Spot("b", (3,)), "u"),
         ("f(b = [x] + s + [u])", Spot("b", (1,)), "s"),
         ("f(b = [x] + (s + t))", Spot("b", (2,)), "s + t"),
+        ("f(b = [x] + (s + [u]))", Spot("b", (3,)), "u"),
+        ("f(b = [x] + (s + [u]))", Spot("b", (2,)), "s"),
         ("f(a = [x] * 2)", Spot("a", (1,)), "[x] * 2"),
         ("f(a = [x])", Spot("a", (1,)), "[x]"),
         ("f(a = [e for e in s])", Spot("a", (1,)), "[e for e in s]"),

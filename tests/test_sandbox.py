@@ -18,7 +18,7 @@ from packs import children, descriptors
 
 from crucible.compiler.frontend import sandbox
 from crucible.compiler.frontend.limits import LIMITS, Limits
-from crucible.compiler.frontend.sandbox import Death, Sandbox, _config, _spawn, evaluation_config
+from crucible.compiler.frontend.sandbox import Death, Sandbox, evaluation_config, start_program
 
 PATIENT = LIMITS._replace(seconds=60)
 SHORT = LIMITS._replace(seconds=0.2)
@@ -33,6 +33,7 @@ def receive():
     while len(data) < size:
         data += os.read(0, size - len(data))
     return json.loads(data)
+CEILINGS = receive()
 """
 
 Start = Callable[..., Sandbox]
@@ -59,10 +60,10 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     pids: list[int] = []
 
     def spawn(*arguments: Any) -> int:
-        pids.append(_spawn(*arguments))
+        pids.append(start_program(*arguments))
         return pids[-1]
 
-    monkeypatch.setattr(sandbox, "_spawn", spawn)
+    monkeypatch.setattr(sandbox, "start_program", spawn)
 
     def begin(program: str, limits: Limits = PATIENT, serve: Callable[[Any], Any] = lambda _: None) -> Sandbox:
         monkeypatch.setattr(sandbox, "_PROGRAM", PRELUDE + program)
@@ -324,18 +325,19 @@ def test_a_child_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.Monke
     def refuse(*_: object) -> int:
         raise OSError(12, "no")
 
-    monkeypatch.setattr(sandbox, "_spawn", refuse)
+    monkeypatch.setattr(sandbox, "start_program", refuse)
     with pytest.raises(OSError, match="no"):
         Sandbox(LIMITS, lambda _: None)
     assert descriptors() == before
 
 
-def test_the_ceilings_travel_with_the_request() -> None:
-    """Those of the process are its first argument."""
+def test_the_ceilings_travel_with_the_request(start: Start) -> None:
+    """Those of the process are the first message, before anything of the pack."""
     assert evaluation_config(Limits(ticks=5, call_depth=6, constructed=7, value_depth=8)) == {
         "ticks": 5,
         "call_depth": 6,
         "constructed": 7,
         "value_depth": 8,
     }
-    assert json.loads(_config(Limits(seconds=2.5, heap_bytes=9))) == {"seconds": 2.5, "heap_bytes": 9}
+    with start("receive(); send(CEILINGS)", Limits(seconds=25, heap_bytes=9)) as child:
+        assert child.ask({}) == {"seconds": 25, "heap_bytes": 9}

@@ -237,7 +237,7 @@ def _check_list(
         single = _check_scalar(constructor, scalar, value, Spot(spot), kind_of) is None
         message = f"{argument.name} of {constructor.name}() is {argument.type.value}, not {describe(value, kind_of)}"
         problem = Problem("wrong-type", message, Spot(spot), "[{}]" if single else None)
-        return [problem], [((), value)] if single and value is not UNKNOWN else None
+        return [problem], [((), value)] if single else None
     problems: list[Problem] = []
     good: list[tuple[tuple[int, ...], Any]] = []
     pending: list[tuple[tuple[int, ...], Any]] = [((i,), element) for i, element in enumerate(value)]

@@ -142,6 +142,12 @@ class Evaluator:
         self._order.append(file)
         return error
 
+    def warm(self) -> None:
+        """Evaluate something small, so that what the library imports and fills at its first use is there."""
+        self._makes, self._params = {"warm": "task"}, {}
+        self._order = [_File(0, starlark.parse("0", "x = [warm(name = 'a', depends_on = [])]", self._dialect))]
+        self.run()
+
     def run_again(self, params: dict[str, Any]) -> "_Run":
         """Evaluate once more with other values of the parameters, and go back to the first ones."""
         first, self._params = self._params, params
@@ -384,6 +390,38 @@ def serve() -> None:
         send({"error": run.failure, "limit": run.limit, "calls": run.calls, "last": run.last})
 
 
+def fork_on_demand() -> NoReturn:
+    """Run as a server of a pool: forks a child for each evaluation, one at a time, until the pool is gone.
+
+    Standard input is a socket. A byte with three descriptors asks for a child on them; the answer is its
+    process number. A byte then asks to reap it; the answer is its wait status. Both answers are 8 bytes,
+    big-endian. Nothing of an evaluation is ever here: it lives in the child.
+    """
+    import socket
+
+    control = socket.socket(fileno=_REQUEST)
+    Evaluator({"call_depth": 64, "ticks": 1}).warm()
+    gc.freeze()
+    while True:
+        asked, descriptors, _, _ = socket.recv_fds(control, 1, 3)
+        if not asked:
+            os._exit(0)
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            for standard, descriptor in enumerate(descriptors):
+                os.dup2(descriptor, standard)
+                os.close(descriptor)
+            main()
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.sendall(pid.to_bytes(8, "big"))
+        if not control.recv(1):
+            os.kill(pid, 9)
+            os._exit(0)
+        control.sendall(os.waitpid(pid, 0)[1].to_bytes(8, "big"))
+
+
 def main() -> None:
     """Run as the child, on a stack of its own: the evaluator recurses as deep as a source nests its values."""
     gc.disable()
@@ -402,7 +440,7 @@ def _work() -> NoReturn:
     """Set the limits, then serve the channel until the parent closes it, and end the process."""
     status = 0
     try:
-        restrict(json.loads(sys.argv[1]))
+        restrict(receive())
         serve()
     except _Closed:
         pass

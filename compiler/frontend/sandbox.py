@@ -10,11 +10,13 @@ import select
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend.limits import Limits
 
 _GRACE: Final = 0.5
+_PATIENCE: Final = 0.2
 _TERM, _KILL, _ALARM, _CPU = 15, 9, 14, 24  # as Linux and macOS number them; importing signal costs a millisecond
 _LARGEST_MESSAGE: Final = 64 << 20
 _MOST_STDERR: Final = 4096
@@ -35,34 +37,102 @@ class Death(Exception):
         self.heap = heap
 
 
+class Child:
+    """A process that was started for one evaluation; this one is our own child."""
+
+    def __init__(self, pid: int) -> None:
+        """Take over a process by its number."""
+        self._pid = pid
+
+    def kill(self, sign: int) -> None:
+        """Send a signal to the process, if it is still there."""
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, sign)
+
+    def reap(self, *, block: bool) -> int | None:
+        """Return the wait status of the dead process, None while it lives; with ``block`` wait for it.
+
+        The status is 0 when the system has reaped it already.
+        """
+        try:
+            pid, status = os.waitpid(self._pid, 0 if block else os.WNOHANG)
+        except ChildProcessError:  # SIGCHLD is ignored: that is inherited from whoever started us
+            return 0
+        return status if pid else None
+
+    def dismiss(self) -> None:
+        """End and reap a process that has nothing more to do and whose channel is closed."""
+        self.kill(_TERM)
+        self.reap(block=True)
+
+
+class Channel(NamedTuple):
+    """A child with the descriptors to write to it and to read its answers and its stderr from."""
+
+    child: Child
+    to: int
+    answers: int
+    errors: int
+
+    def close(self) -> None:
+        """Close the descriptors; the child is left to its own."""
+        for descriptor in (self.to, self.answers, self.errors):
+            os.close(descriptor)
+
+
+def open_channel(start: Callable[[int, int, int], Child]) -> Channel:
+    """Start a child on three new pipes; ``start`` gets its ends as stdin, stdout and stderr."""
+    ours: list[int] = []
+    theirs: list[int] = []
+    try:
+        for for_reading in (True, False, False):
+            end, other = os.pipe()
+            theirs.append(end if for_reading else other)
+            ours.append(other if for_reading else end)
+        child = start(theirs[0], theirs[1], theirs[2])
+    except BaseException:
+        for descriptor in ours:
+            os.close(descriptor)
+        raise
+    finally:
+        for descriptor in theirs:
+            os.close(descriptor)
+    os.set_blocking(ours[0], False)
+    return Channel(child, ours[0], ours[1], ours[2])
+
+
+def fresh() -> Channel:
+    """Start a fresh interpreter for one evaluation, in a session of its own with an empty environment."""
+    return open_channel(lambda stdin, stdout, stderr: Child(start_program("main", stdin, stdout, stderr)))
+
+
 class Sandbox:
     """One child process for one evaluation, with its channel and its clock.
 
-    ``serve`` answers what the child asks for (modules, prompts) with a message. Use it as a context
-    manager: leaving it ends and reaps the child, whatever has happened.
+    ``serve`` answers what the child asks for (modules, prompts) with a message; ``connect`` gives the
+    process, a fresh interpreter unless a pool (pool.py) has a warmed one. Use it as a context manager:
+    leaving it ends the child, whatever has happened.
     """
 
-    def __init__(self, limits: Limits, serve: Callable[[Reply], Reply | None]) -> None:
-        """Start the child in a session of its own with an empty environment and three pipes."""
+    def __init__(
+        self,
+        limits: Limits,
+        serve: Callable[[Reply], Reply | None],
+        connect: Callable[[], Channel] = fresh,
+    ) -> None:
+        """Start the clock, and let the child set its limits before it reads anything else."""
         self._limits = limits
         self._serve = serve
         self._deadline = time.monotonic() + limits.seconds + _GRACE
         self._stderr = b""
         self._buffer = bytearray()
-        child_in, self._to = os.pipe()
-        self._from, child_out = os.pipe()
-        self._errors, child_err = os.pipe()
-        try:
-            self._pid = _spawn(_config(limits), child_in, child_out, child_err)
-        except BaseException:
-            for descriptor in (self._to, self._from, self._errors):
-                os.close(descriptor)
-            raise
-        finally:
-            for descriptor in (child_in, child_out, child_err):
-                os.close(descriptor)
         self._status: int | None = None
-        os.set_blocking(self._to, False)
+        self._is_open = True
+        self._channel = connect()
+        self._child = self._channel.child
+        self._to, self._from, self._errors = self._channel.to, self._channel.answers, self._channel.errors
+        with suppress(Death):  # the next message says so again
+            self.begin({"seconds": limits.seconds, "heap_bytes": limits.heap_bytes})
 
     def __enter__(self) -> "Sandbox":
         return self
@@ -72,13 +142,11 @@ class Sandbox:
 
     def close(self) -> None:
         """End and reap the child and close the channel; may be called twice."""
-        if self._to < 0:
-            return
-        for descriptor in (self._to, self._from, self._errors):
-            os.close(descriptor)
-        self._to = -1
-        if self._status is None:
-            self._end()
+        if self._is_open:
+            self._is_open = False
+            self._channel.close()
+            if self._status is None:
+                self._child.dismiss()
 
     def ask(self, request: Reply) -> Reply:
         """Send a request and return the answer, serving what the child asks for meanwhile.
@@ -201,31 +269,15 @@ class Sandbox:
         """End the child, TERM then KILL, and reap it."""
         if self._status is not None:
             return
-        for sign, patience in ((_TERM, 0.2), (_KILL, None)):
-            if self._bury(os.WNOHANG):
-                return
-            try:
-                os.kill(self._pid, sign)
-            except ProcessLookupError:
-                continue  # dead and buried meanwhile, by a system that does so
-            if patience is None:
-                self._bury(0)
-                return
-            until = time.monotonic() + patience
-            while time.monotonic() < until:
-                if self._bury(os.WNOHANG):
-                    return
+        until = time.monotonic() + _PATIENCE
+        self._child.kill(_TERM)
+        while self._status is None and time.monotonic() < until:
+            self._status = self._child.reap(block=False)
+            if self._status is None:
                 time.sleep(0.001)
-
-    def _bury(self, flags: int) -> bool:
-        """Reap the child if it is dead; without a status when the system has done so already."""
-        try:
-            pid, status = os.waitpid(self._pid, flags)
-        except ChildProcessError:  # SIGCHLD is ignored: that is inherited from whoever started us
-            pid, status = self._pid, 0
-        if pid:
-            self._status = status
-        return bool(pid)
+        if self._status is None:
+            self._child.kill(_KILL)
+            self._status = self._child.reap(block=True)
 
 
 def _how(status: int) -> str:
@@ -239,11 +291,6 @@ def _how(status: int) -> str:
     return f"exit status {os.WEXITSTATUS(status)}"
 
 
-def _config(limits: Limits) -> str:
-    """Return the ceilings that the child sets on itself before it reads anything."""
-    return json.dumps({"seconds": limits.seconds, "heap_bytes": limits.heap_bytes})
-
-
 def evaluation_config(limits: Limits) -> dict[str, int]:
     """Return the ceilings of one evaluation, as a request carries them."""
     return {
@@ -254,12 +301,12 @@ def evaluation_config(limits: Limits) -> dict[str, int]:
     }
 
 
-def _spawn(config: str, stdin: int, stdout: int, stderr: int) -> int:
-    """Start a fresh interpreter on evaluate.py with nothing but its three descriptors."""
-    arguments = [sys.executable, "-I", "-S", "-c", _PROGRAM, config, "\n".join(sys.path)]
+def start_program(function: str, stdin: int, stdout: int, stderr: int) -> int:
+    """Start a fresh interpreter on a function of evaluate.py with nothing but its three descriptors."""
+    program = _PROGRAM.replace("main", function)
     return os.posix_spawn(
         sys.executable,
-        arguments,
+        [sys.executable, "-I", "-S", "-c", program, "\n".join(sys.path)],
         {"RUST_BACKTRACE": "0"},
         file_actions=[
             (os.POSIX_SPAWN_DUP2, stdin, 0),

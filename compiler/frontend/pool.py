@@ -1,0 +1,231 @@
+"""A pool of warmed evaluators for processes that compile more than once: an editor, lint, a test run.
+
+Each evaluator is a server process of its own (evaluate.fork_on_demand), single-threaded, that forks a
+child for every evaluation: the process of the editor or the test run is never forked. The child of
+the next evaluation is forked while its owner is busy with this one. No state goes from one evaluation
+to the next. Where a server cannot be had, a fresh interpreter does it, slower.
+"""
+
+import os
+import select
+import socket
+import threading
+from typing import Final
+
+from crucible.compiler.frontend.sandbox import Channel, Child, fresh, open_channel, start_program
+
+_ANSWER: Final = 8
+_TERM, _KILL = 15, 9
+
+
+class Pool:
+    """At most ``size`` evaluators, started when they are first needed; safe to use from several threads.
+
+    Use it as a context manager, or close() it: the servers end then, and are reaped.
+    """
+
+    def __init__(self, size: int = 2) -> None:
+        """Start nothing yet."""
+        self._size = size
+        self._owner = os.getpid()
+        self._idle: list[_Server] = []
+        self._busy = 0
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the servers that are idle; those in use end when they are given back."""
+        if os.getpid() != self._owner:
+            return
+        with self._changed:
+            self._size = 0
+            idle, self._idle = self._idle, []
+            self._changed.notify_all()
+        for server in idle:
+            server.close()
+
+    def connect(self) -> Channel:
+        """Return the channel to a child for one evaluation: the ``connect`` of a Sandbox."""
+        if os.getpid() != self._owner:
+            return fresh()  # a fork of the owner shares the servers' sockets
+        server = self._take()
+        if server is None:
+            return fresh()
+        try:
+            channel = server.channel()
+        except OSError:
+            self.give_back(server, usable=False)
+            return fresh()
+        return channel._replace(child=_Leased(self, server))
+
+    def _take(self) -> "_Server | None":
+        """Take an idle server, start one, or wait for one; None in a closed pool or when none can be started."""
+        with self._changed:
+            while not self._idle and self._busy >= self._size > 0:
+                self._changed.wait()
+            if self._size == 0:
+                return None
+            self._busy += 1
+            if self._idle:
+                return self._idle.pop()
+        try:
+            return _Server()
+        except OSError:
+            self._forget()
+            return None
+
+    def give_back(self, server: "_Server", *, usable: bool) -> None:
+        """Take a server back from an evaluation that is over."""
+        with self._changed:
+            keep = usable and self._size > 0
+        if keep:
+            try:
+                server.prepare()
+            except OSError:
+                keep = False
+        if keep:
+            with self._changed:
+                self._idle.append(server)
+        self._forget()
+        if not keep:
+            server.close()
+
+    def _forget(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify()
+
+
+class _Server:
+    """One server process, the socket to it, and the channel to the child that it has ready.
+
+    What was asked of the server and not read yet is read when it is needed: the wait status of the
+    last child, then the number of the next.
+    """
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._ready: Channel | None = None
+        self._owes_status = False
+        self._owes_pid = False
+        self._pid = 0
+        try:
+            sink = os.open(os.devnull, os.O_WRONLY)
+            try:
+                self._process = Child(start_program("fork_on_demand", theirs.fileno(), sink, sink))
+            finally:
+                os.close(sink)
+        except BaseException:
+            self._socket.close()
+            raise
+        finally:
+            theirs.close()
+
+    def prepare(self) -> None:
+        """Ask for the next child, without waiting for it; raise OSError when the server is gone."""
+        self._ready = open_channel(self._ask)
+
+    def _ask(self, stdin: int, stdout: int, stderr: int) -> Child:
+        socket.send_fds(self._socket, [b"f"], [stdin, stdout, stderr])
+        self._owes_pid = True
+        return self._process  # a stand-in: the channel gets its child when it is handed out
+
+    def channel(self) -> Channel:
+        """Hand out the channel to the child that is ready."""
+        if self._ready is None:
+            self.prepare()
+        channel, self._ready = self._ready, None
+        if channel is None:
+            raise ConnectionError("the evaluation server is gone")
+        return channel
+
+    def pid(self) -> int:
+        """Return the number of the child that was handed out."""
+        if self._owes_status:
+            self._answer()
+            self._owes_status = False
+        if self._owes_pid:
+            self._pid = self._answer()
+            self._owes_pid = False
+        return self._pid
+
+    def ask_to_reap(self) -> None:
+        """Ask for the wait status of the child, whose number is known."""
+        self._socket.sendall(b"r")
+        self._owes_status = True
+
+    def status(self, *, block: bool) -> int | None:
+        """Return the wait status that was asked for, None while the child lives."""
+        if not block:
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN)
+            if not poll.poll(0):
+                return None
+        self._owes_status = False
+        return self._answer()
+
+    def _answer(self) -> int:
+        data = b""
+        while len(data) < _ANSWER:
+            block = self._socket.recv(_ANSWER - len(data))
+            if not block:
+                raise ConnectionError("the evaluation server is gone")
+            data += block
+        return int.from_bytes(data, "big")
+
+    def close(self) -> None:
+        """End the server, with its child if it has one, and reap it."""
+        if self._ready is not None:
+            self._ready.close()
+        self._socket.close()
+        self._process.kill(_KILL)
+        self._process.reap(block=True)
+
+
+class _Leased(Child):
+    """A child of a server, which reaps it only when asked: until then its number is its own."""
+
+    def __init__(self, pool: Pool, server: _Server) -> None:
+        super().__init__(0)
+        self._pool = pool
+        self._server = server
+        self._asked = False
+
+    def kill(self, sign: int) -> None:
+        """Send a signal to the process; nothing when its server is gone, and it with it."""
+        try:
+            self._pid = self._pid or self._server.pid()
+        except OSError:
+            return
+        super().kill(sign)
+
+    def reap(self, *, block: bool) -> int | None:
+        """Return the wait status of the child and give the server back, None while the child lives."""
+        try:
+            if not self._asked:
+                self._asked = True
+                self._pid = self._pid or self._server.pid()
+                self._server.ask_to_reap()
+            status = self._server.status(block=block)
+        except OSError:
+            self._pool.give_back(self._server, usable=False)
+            return 0
+        if status is not None:
+            self._pool.give_back(self._server, usable=True)
+        return status
+
+    def dismiss(self) -> None:
+        """End the child; its status is read when the server is next used."""
+        try:
+            self._pid = self._pid or self._server.pid()
+            self.kill(_TERM)
+            self._server.ask_to_reap()
+        except OSError:
+            self._pool.give_back(self._server, usable=False)
+        else:
+            self._pool.give_back(self._server, usable=True)

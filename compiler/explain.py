@@ -6,7 +6,8 @@ the graph count, and what is a consequence of another mistake is left out (langu
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 from crucible.compiler.attempt import Attempt
@@ -14,23 +15,23 @@ from crucible.compiler.frontend import names, tree
 from crucible.compiler.frontend.binding import Problem, Spot
 from crucible.compiler.frontend.external import without_marks
 from crucible.compiler.frontend.limits import Limits
-from crucible.compiler.frontend.lower import CallFinding, InCall, Lowered, is_placeholder
+from crucible.compiler.frontend.lower import CallFinding, InCall, is_placeholder
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
 from crucible.compiler.frontend.params import Problem as ParamProblem
 from crucible.compiler.frontend.places import Places, call_at, inner_span, node_at, spot_in, suspect
-from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.sandbox import Death, Sandbox
 from crucible.compiler.frontend.scan import Fault, string_value
+from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.schemas.codes import CODES
-from crucible.schemas.diagnostic import Diagnostic, Finding, Related, Suggestion, has_errors
+from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, has_errors
 from crucible.schemas.span import Position, Span
 
 _NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
 _ODD_KEY: Final = "TypeError: unhashable type"
 _TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
 _CALLEE: Final = re.compile(r"call to `?\d+\.(\w+)`?$")
-_TOO_DEEP: Final = "Maximum depth of"
+_TOO_DEEP: Final = ("Maximum depth of", "Cycle detected while converting")
 _TOO_MANY_CALLS: Final = "Starlark call stack overflow"
 _TRACE: Final = "__crucible_statement__"
 _APART: Final = "_ = 0; "
@@ -342,7 +343,7 @@ class _Explanation:
         if message.startswith("fail:"):
             text = message.removeprefix("fail:").removeprefix(" ") or "fail() was called without a text"
             return Diagnostic("evaluation-error", text, shown, span, related)
-        if _NOT_A_VALUE.match(message) or message.startswith((_TOO_DEEP, _ODD_KEY)) or _TWICE.match(message):
+        if _NOT_A_VALUE.match(message) or message.startswith((*_TOO_DEEP, _ODD_KEY)) or _TWICE.match(message):
             return self._bad_argument(error, message, related)
         return Diagnostic("evaluation-error", _CALLEE.sub(r"call to \1()", message), shown, span, related)
 
@@ -438,7 +439,7 @@ class _Explanation:
             yield Diagnostic("no-workflow", "the file has no statement; end it with workflow(...)", root.shown)
             return
         place = self._places.find(InCall(built[0])) if built else None
-        for statement, behind in zip(statements, statements[1:], strict=False):
+        for statement, behind in pairwise(statements):
             is_it = isinstance(statement, tree.ExprStatement) and place is not None and place.file is root
             if is_it and place is not None and statement.span.begin <= place.span.begin < statement.span.end:
                 message = "a statement follows the workflow; the workflow is the last statement"
@@ -472,7 +473,7 @@ def _checked(place: Any, files: Mapping[int, SourceFile]) -> Any:
     return [[number, line, column], kept]
 
 
-# print()
+# What print() wrote
 
 
 def printed_lines(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[str]:

@@ -445,7 +445,7 @@ class _Compilation:
                 from crucible.compiler.explain import printed_lines
 
                 printed = printed_lines(self._attempt, self._limits, sandbox)
-        if workflow is not None:
+        if workflow is not None and _may_exceed(self._attempt.calls, self._limits.json_bytes):
             from crucible.schemas.canonical import dumps
 
             size = len(dumps(workflow).encode())
@@ -513,6 +513,23 @@ def _handles_fit(value: Any, count: int) -> bool:
         ):
             return False
     return True
+
+
+def _may_exceed(calls: list[Any], most: int) -> bool:
+    """Tell whether the canonical JSON of what was recorded could have more bytes than that; a cheap upper bound.
+
+    A character takes six bytes at the most, a task without its texts less than 1,000.
+    """
+    pending: list[Any] = [[values, [value for _, value in named]] for _, values, named in calls]
+    size = 1_000 * (len(calls) + 4)
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending.extend(item)
+            size += 800 * len(item)  # a dependency is written by its name
+        elif isinstance(item, str):
+            size += 6 * len(item) + 16
+    return size > most
 
 
 def _may_conflict(workflow: "Workflow") -> bool:

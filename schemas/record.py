@@ -20,9 +20,7 @@ class Record:
 
     def __init_subclass__(cls) -> None:
         """Gather the fields of the class behind those of its base."""
-        own = tuple(
-            name for name, kind in cls.__annotations__.items() if not _is_class_variable(kind)
-        )
+        own = tuple(name for name, kind in cls.__annotations__.items() if not _is_class_variable(kind))
         cls.fields = (*cls.fields, *(name for name in own if name not in cls.fields))
         cls.defaults = {**cls.defaults, **{name: cls.__dict__[name] for name in own if name in cls.__dict__}}
 

@@ -432,16 +432,16 @@ def test_the_report_of_a_mistake_is_the_text_for_machines(tmp_path: Path) -> Non
     assert done.report["summary"] == {"files": 1, "errors": 1, "warnings": 0}
 
 
-LAST_VALUES = ["len", "workflow", "range(3)", "lambda: 3", "[len]", "{(1, 2): 3}", "3", "None", "1e999", "build"]
+LAST_VALUES = ["len", "workflow", "range(3)", "lambda: 3", "[len]", "x", "{(1, 2): 3}", "3", "None", "1e999", "build"]
 
 
 @pytest.mark.parametrize("value", LAST_VALUES)
 def test_a_last_value_of_any_kind_is_no_fault(tmp_path: Path, value: str) -> None:
     """In the root it is no workflow; in a module it is nobody's affair."""
-    source = f"{SOURCE.rpartition('workflow')[0]}{value}\n"
+    source = f"x = []; x.append(x)\n{SOURCE.rpartition('workflow')[0]}{value}\n"
     done = crucible(*COMPILE, "--format", "json", cwd=pack(tmp_path, workflow=source))
     assert (done.status, done.out, codes(done.report)) == (1, b"", ["no-workflow"])
-    assert done.report["diagnostics"][0]["span"]["begin"] == {"line": 3, "column": 1}
+    assert done.report["diagnostics"][0]["span"]["begin"] == {"line": 4, "column": 1}
     (tmp_path / "lib.star").write_text(source)
     (tmp_path / "workflow.star").write_text(
         'load("lib.star", "build", "gate")\nworkflow(type = "custom", tasks = [build, gate], result = gate)\n'

@@ -4,6 +4,8 @@ That it holds its ceilings and can die without harm is shown by test_sandbox.py 
 cases/ceilings.
 """
 
+import _thread
+import gc
 import json
 import os
 import resource
@@ -379,6 +381,14 @@ print(x)
     assert len(outcome.parent.sent) == asked
 
 
+def test_other_values_of_the_parameters_hold_for_one_pass(run: Any) -> None:
+    """Then those of the launch are back."""
+    outcome = run("session(name = param('p'))", params={"p": "first"})
+    names = [calls[-1][2][0][1] for calls in (outcome.evaluator.run_again({"p": "other"}).calls, outcome.calls)]
+    assert names == ["other", "first"]
+    assert outcome.evaluator.run().calls == outcome.calls
+
+
 def test_a_trace_marks_what_is_reached(run: Any) -> None:
     """Under a name that no source has."""
     outcome = run("_at(0, 0)\nx = 1\n_at(0, 1)\nx = 1 // 0\n_at(0, 2)\n", request={"trace": "_at"})
@@ -430,18 +440,20 @@ def test_requests_are_served_until_the_channel_closes(channel: tuple[int, int]) 
             {**request, "text": "x = = 1"},
             {**request, "text": "session(name = 's')\nworkflow([])\nworkflow([])[0]"},
             {"locate": [1]},
+            {"again": {}},
         ),
     )
     os.close(to)
     with pytest.raises(_Closed):
         evaluate.serve()
-    patterns, syntax, evaluated, places = unpacked(os.read(from_, 1 << 16))
+    patterns, syntax, evaluated, places, again = unpacked(os.read(from_, 1 << 16))
     assert patterns == {"patterns": [True, False]}
     assert (syntax["error"]["kind"], syntax["calls"]) == ("syntax", [])
     assert len(evaluated["calls"]) == 3
     assert evaluated["error"]["place"] == [0, 3, 1]
     assert (evaluated["limit"], evaluated["last"]) == (None, None)
     assert places == {"places": [[[0, 2, 1], [[0, 2, "<module>"]]]]}
+    assert again == {"error": evaluated["error"], "calls": evaluated["calls"]}
 
 
 def test_a_message_may_come_in_pieces(channel: tuple[int, int]) -> None:
@@ -524,3 +536,42 @@ def test_the_process_ends_with_a_status_and_a_word(
         _work()
     assert ended == [status]
     assert b"".join(data for _, data in said) == words
+
+
+def test_the_child_works_on_a_large_stack_or_on_the_one_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for the large one, most sources need none."""
+    done: list[str] = []
+
+    class Blocked:
+        """Stands for a lock that nobody opens."""
+
+        def __enter__(self) -> None:
+            done.append("waits")
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def acquire(self) -> None:
+            """Wait for ever."""
+            raise _Exit
+
+    def refuse(*_: object) -> int:
+        raise RuntimeError
+
+    def work() -> None:
+        done.append("works")
+        raise _Exit
+
+    monkeypatch.setattr(sys, "set_int_max_str_digits", lambda _: None)
+    monkeypatch.setattr(gc, "disable", lambda: None)
+    monkeypatch.setattr(_thread, "stack_size", lambda size: done.append(f"{size >> 20} MiB"))
+    monkeypatch.setattr(_thread, "start_new_thread", lambda function, _: done.append(function.__name__))
+    monkeypatch.setattr(_thread, "allocate_lock", Blocked)
+    monkeypatch.setattr(evaluate, "_work", work)
+    with pytest.raises(_Exit):
+        evaluate.main()
+    assert done == ["256 MiB", "work", "waits"]
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    with pytest.raises(_Exit):
+        evaluate.main()
+    assert done[3:] == ["256 MiB", "works"]

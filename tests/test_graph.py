@@ -104,7 +104,7 @@ def _behind(index: int, edges: dict[int, list[int]]) -> set[int]:
 @given(st.integers(2, 150), st.integers())
 def test_a_large_acyclic_graph_never_looks_cyclic(size: int, seed: int) -> None:
     """However the tasks are listed, edges that all point one way make no cycle."""
-    chance = random.Random(seed)  # noqa: S311 - a graph, no secret
+    chance = random.Random(seed)
     order = list(range(size))
     chance.shuffle(order)
     drawn = [(f"t{n}", [f"t{m}" for m in range(n) if chance.random() < 0.3]) for n in order]

@@ -438,7 +438,7 @@ def kills(directory: Path, number: int, seed: int) -> None:
         for name in ("workflow.star", "other.star")
     ]
     allowed = {MANIFEST, FILLED, FILLED.replace("workflow.star", "other.star").replace('"make"', '"make all"')}
-    moments = random.Random(seed)  # noqa: S311 - moments, no secrets
+    moments = random.Random(seed)
     began = time.monotonic()
     assert crucible(*lines[0], cwd=directory).status == 0
     whole = time.monotonic() - began
@@ -473,4 +473,4 @@ def test_a_killed_command_leaves_the_old_or_the_new_file(tmp_path: Path) -> None
 @pytest.mark.timeout(3600)
 def test_a_thousand_killed_commands_leave_the_old_or_the_new_file(tmp_path: Path) -> None:
     """The same a thousand times, at other moments each time it runs."""
-    kills(tmp_path, 1_000, random.randrange(2**32))  # noqa: S311 - moments, no secrets
+    kills(tmp_path, 1_000, random.randrange(2**32))

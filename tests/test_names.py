@@ -67,6 +67,7 @@ def test_what_is_bound_is_known(text: str) -> None:
         ("x.y = 1", ["x"]),
         ("x.y.z(w)[v:u]", ["x", "w", "v", "u"]),
         ("[a, b.c] = d", ["d", "b"]),
+        ("[[a], [b.c]] = d", ["d", "b"]),
         ("for a.b in c:\n    d", ["c", "a", "d"]),
         ("f(**g)(*h)", ["f", "g", "h"]),
         ("x = {k: v}", ["k", "v"]),
@@ -105,6 +106,12 @@ def test_a_name_of_another_lane_says_so() -> None:
     """It is no misspelling."""
     (problem,) = reading("x = measure(name = 'a')", "playbook").names
     assert (problem.message, problem.suggestion) == ('"measure" is not defined in a playbook workflow', None)
+
+
+def test_a_name_of_another_lane_may_be_a_misspelling_all_the_same() -> None:
+    """What was meant is said instead."""
+    (problem,) = reading("parm = 1\nx = param", "custom").names
+    assert (problem.message, problem.suggestion) == ('"param" is not defined; did you mean "parm"?', "parm")
 
 
 def test_only_direct_calls_of_the_lane_s_own_constructors_are_bound() -> None:

@@ -5,6 +5,7 @@ How a refusal looks in a source is written on the sources under cases/prompts an
 
 import errno
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def refusal(served: object) -> Refusal:
         (" a", " a"),
         ("ab:c", "ab:c"),
         ("1:x", "1:x"),
+        ("é:x", "é:x"),
     ],
 )
 def test_a_path_is_normalised(path: str, name: str) -> None:
@@ -199,6 +201,10 @@ def test_only_regular_files_are_read(pack: Pack, root: Path) -> None:
         found = refusal(pack.prompt(path))
         assert found.code == "path-refused"
         assert word in found.message
+    with socket.socket(socket.AF_UNIX) as listening, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)  # the name of a socket may not be long
+        listening.bind("socket.md")
+    assert "regular" in refusal(pack.prompt("socket.md")).message
     (root / "folder.star").mkdir()
     assert refusal(pack.module("folder.star")).code == "path-refused"
 
@@ -262,10 +268,12 @@ def test_a_file_system_that_ignores_case_changes_nothing(
     """It opens the name, and the listing shows another."""
     (root / "prompts" / "A.md").write_text("Words.\n")
     monkeypatch.setattr(module, "_names", lambda _: [b"prompts", b"a.md"])
+    before = descriptors()
     found = refusal(pack.prompt("prompts/A.md"))
     assert (found.code, found.suggestion) == ("path-refused", "prompts/a.md")
     (root / "prompts" / "B.md").write_text("Words.\n")
     assert refusal(pack.prompt("prompts/B.md")).code == "file-not-found"
+    assert descriptors() == before
 
 
 def test_a_name_near_the_written_one_is_suggested(pack: Pack, root: Path) -> None:
@@ -382,6 +390,9 @@ def test_all_prompts_together_are_counted_once_each(root: Path, pack: Pack) -> N
             assert small.prompt("prompts/a.md") == "Words.\n"
         assert refusal(small.prompt("prompts/deep/b.md")).code == "limit-exceeded"
         assert "13" in refusal(small.prompt("prompts/deep/b.md")).message
+    with with_limits(root, all_prompt_bytes=13) as enough:
+        assert isinstance(enough.prompt("prompts/a.md"), str)
+        assert isinstance(enough.prompt("prompts/deep/b.md"), str)
 
 
 def test_sixty_prompts_of_15_kb_fit(root: Path, pack: Pack) -> None:

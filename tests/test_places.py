@@ -144,6 +144,7 @@ RECORD = ["f", [["p", ["q", "r"]]], [["a", ["x", "y"]], ["b", ["x", "y", "z", "u
         ("f(*rest, **more)", Spot("#0"), "*rest"),
         ("f(*rest, **more)", Spot("a"), "**more"),
         ("f(**more)", Spot("#0"), "f"),
+        ("f(**more)", Spot(), "f"),
         ("f()", Spot("a"), "f"),
         ("f(p)", Spot("#0", (1, 0)), "p"),
         ("f([p, [q, r]])", Spot("#0", (1, 0)), "q"),
@@ -228,6 +229,7 @@ def test_a_list_that_grows_has_no_known_size() -> None:
         ("f(a = {}, b = {1: len})", "function", "{1: len}"),
         ("f(a = g(n), b = 3)", "range", "g(n)"),
         ("f(a = None, b = r)", "range", "r"),
+        ("f(a = n, b = {r: 1})", "dict", "{r: 1}"),
         ("f(**n)", "range", "n"),
         ("f()", "range", "f"),
     ],
@@ -402,3 +404,52 @@ def test_a_hundred_mistakes_all_have_their_places(tmp_path: Path) -> None:
     text = "".join(f'command(name = "t{i}", run = {i})\n' for i in range(100)) + END
     found = [d for d in shown(compiled(tmp_path, text)) if d.code == "dropped-task"]
     assert [d.at and d.at.line for d in found] == list(range(1, 101))
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "at", "related"),
+    [
+        (
+            'w = workflow([command(name = "a", run = "x")])\nworkflow([])\n',
+            "second-workflow",
+            At("workflow.star", 2, "workflow"),
+            [At("workflow.star", 1, "workflow")],
+        ),
+        (
+            'workflow([command(name = "a", run = "x")])\nx = 1\n',
+            "code-after-workflow",
+            At("workflow.star", 2, "x = 1"),
+            [At("workflow.star", 1, "workflow")],
+        ),
+        (
+            'a = command(name = "a", run = "x")\nworkflow([a,\n"a"])\n',
+            "duplicate-task",
+            At("workflow.star", 3, '"a"'),
+            [At("workflow.star", 2, "a")],
+        ),
+        (
+            'a = command(name = "a", run = "x")\nb = command(name = "a", run = "y")\nworkflow([a, b])\n',
+            "duplicate-task",
+            At("workflow.star", 2, "command"),
+            [At("workflow.star", 1, "command")],
+        ),
+        (
+            'def f():\n    return command(name = "a", run = "x")\ndef g():\n    return f()\ng()\nworkflow([])\n',
+            "dropped-task",
+            At("workflow.star", 2, "command"),
+            [At("workflow.star", 4, "f"), At("workflow.star", 5, "g")],
+        ),
+        (
+            "x = [\n  1,\n",
+            "syntax-error",
+            At("workflow.star", 1, "["),
+            [At("workflow.star", 3, "")],
+        ),
+    ],
+)
+def test_the_other_place_of_a_mistake_is_related(
+    tmp_path: Path, source: str, code: str, at: At, related: list[At]
+) -> None:
+    """Where the first one stands, what stopped the reading, or who called."""
+    found = [d for d in shown(compiled(tmp_path, source)) if d.code == code]
+    assert [(d.at, [place for _, place in d.related]) for d in found] == [(at, related)]

@@ -4,7 +4,6 @@ A stand-in takes the place of the evaluation's program. Whatever it does, one de
 words comes of it, and neither a process nor a descriptor is left behind.
 """
 
-import json
 import os
 import signal
 import struct

@@ -82,6 +82,8 @@ def test_there_is_no_edit_where_the_text_is_not_what_is_wrong(tmp_path: Path, so
         ("agnt()", "agent"),
         ("lenn([])", "len"),
         ("lenn", None),  # a builtin is offered for a call only
+        ("lenn.x()", None),
+        ("helper(lenn)", None),
         ("prints(1)", "print"),
         ("bad", None),
         ("mesure()", None),  # no scored name in a playbook

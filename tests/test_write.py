@@ -204,7 +204,7 @@ def test_a_file_system_without_locks_is_written_under_a_name_of_ones_own(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks")
 
-    foreign = manifest.parent / write._TEMPORARY  # noqa: SLF001 - the name a writer with a lock would use
+    foreign = manifest.parent / write._TEMPORARY
     foreign.touch()
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert replace(str(manifest), NEW) is Outcome.WRITTEN
@@ -214,7 +214,7 @@ def test_a_file_system_without_locks_is_written_under_a_name_of_ones_own(
 
 def test_what_a_dead_writer_left_is_removed(manifest: Path) -> None:
     """The next run in the directory finds and removes it, even one that writes nothing."""
-    (manifest.parent / write._TEMPORARY).write_bytes(b"half")  # noqa: SLF001 - what no public call can leave
+    (manifest.parent / write._TEMPORARY).write_bytes(b"half")
     assert replace(str(manifest), OLD) is Outcome.UNCHANGED
     assert names(manifest.parent) == [manifest.name]
 
@@ -317,7 +317,7 @@ def settle(directory: Path) -> None:
 
 def killed_writers_leave_only_the_file(path: Path, kills: int, seed: int) -> None:
     """Kill writers at random moments, every other time with their whole group, and look at what is left."""
-    moments = random.Random(seed)  # noqa: S311 - moments, no secrets
+    moments = random.Random(seed)
     for number in range(kills):
         with endless(path, moments.choice([1, 10_000])) as process:
             time.sleep(moments.random() / 50)
@@ -340,7 +340,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_file(manifest: Path) -> None:
 @pytest.mark.timeout(3600)
 def test_a_thousand_killed_writers_leave_the_old_or_the_new_file(manifest: Path) -> None:
     """The same a thousand times, at other moments each time it runs."""
-    killed_writers_leave_only_the_file(manifest, 1_000, random.randrange(2**32))  # noqa: S311 - as above
+    killed_writers_leave_only_the_file(manifest, 1_000, random.randrange(2**32))
 
 
 # Stops between the two calls, in the child that makes them, until it is told to go on.

@@ -16,8 +16,8 @@ from crucible.compiler.frontend.lexis import (
     Fault,
     indentation,
     lead,
-    matches,
     place,
+    sparse_matches,
 )
 from crucible.compiler.frontend.limits import Limits
 
@@ -229,7 +229,7 @@ def guard(text: str, limits: Limits) -> Fault | None:
     """
     state = _Guard(limits)
     fresh, blank = True, lead(text)
-    for match in matches(text):
+    for match in sparse_matches(text):
         group = match.lastindex or 0
         message = None
         if group == COMMENT:

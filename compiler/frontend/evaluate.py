@@ -26,7 +26,7 @@ _FRAME: Final = re.compile(r"  \* (\d+):(\d+), in (.*)$")
 _CARETS: Final = re.compile(r" +\| +(\^+)$")
 _LARGEST: Final = 1 << 1024  # beyond it no integer is a finite float
 _STACK: Final = 256 << 20  # address space only; a million nested lists take half of it
-_NOT_HANDED_OVER: Final = ("Operation `serde::serialize` not supported", "Maximum depth of")
+_NOT_HANDED_OVER: Final = ("Operation `serde::serialize` not supported", "Maximum depth of", "Cycle detected while")
 _SHOWN_DEPTH: Final = 64
 _REQUEST: Final = 0
 _ANSWER: Final = 1
@@ -312,12 +312,9 @@ def _whereabouts(text: str, kind: str) -> dict[str, Any]:
     frames = []
     first = 0
     if lines[0].startswith("Traceback"):
-        for first, line in enumerate(lines):
-            if line.startswith("error: "):
-                break
-            frame = _FRAME.match(line)
-            if frame:
-                frames.append([int(frame[1]), int(frame[2]), frame[3]])
+        first = next((number for number, line in enumerate(lines) if line.startswith("error: ")), len(lines) - 1)
+        found = filter(None, map(_FRAME.match, lines[:first]))
+        frames = [[int(frame[1]), int(frame[2]), frame[3]] for frame in found]
     for number in range(len(lines) - 1, first, -1):
         place = _PLACE.match(lines[number])
         if place:
@@ -397,8 +394,12 @@ def fork_on_demand() -> NoReturn:
     process number. A byte then asks to reap it; the answer is its wait status. Both answers are 8 bytes,
     big-endian. Nothing of an evaluation is ever here: it lives in the child.
     """
+    import resource  # noqa: F401 - imported once for all children
+    import signal
     import socket
 
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would be reaped before its status is asked for
+    os.closerange(3, 1 << 20)  # what the owner left inheritable would stay open as long as we live
     control = socket.socket(fileno=_REQUEST)
     Evaluator({"call_depth": 64, "ticks": 1}).warm()
     gc.freeze()
@@ -418,6 +419,7 @@ def fork_on_demand() -> NoReturn:
         control.sendall(pid.to_bytes(8, "big"))
         if not control.recv(1):
             os.kill(pid, 9)
+            os.waitpid(pid, 0)
             os._exit(0)
         control.sendall(os.waitpid(pid, 0)[1].to_bytes(8, "big"))
 

@@ -82,7 +82,7 @@ def _pieces(text: str) -> Iterator[tuple[int | None, str]]:
 
 def _key(text: str) -> str:
     """Return hexadecimal digits that the text determines and does not contain."""
-    from hashlib import sha256  # noqa: PLC0415  only a launch with external text needs it
+    from hashlib import sha256
 
     digest = sha256(text.encode("utf-8", "surrogatepass"))
     while (key := digest.hexdigest()[:_KEY_DIGITS]) in text.casefold():

@@ -46,7 +46,8 @@ def find(calls: list[Any], others: list[Any]) -> Iterator[CallFinding]:
         for argument, value, twin in pairs:
             place = _difference(value, twin, in_prompt=(call[0], argument) == ("agent", "prompt"))
             if place is not None:
-                message = f"{argument if argument[0] != '#' else 'this'} holds text that a launcher may supply, cut out of its marks"
+                what = "this" if argument.startswith("#") else argument
+                message = f"{what} holds text that a launcher may supply, cut out of its marks"
                 hint = "; it belongs whole into a prompt, and a command reads it as data from its inputs"
                 yield CallFinding("external-text", message + hint, InCall(number, Spot(argument, place)))
 

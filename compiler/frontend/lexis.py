@@ -46,6 +46,12 @@ TOKEN = re.compile(
 )
 BLANK: Final = " \t\r\n"
 
+# Most of a workflow is `name = "value",`, which nests nothing and begins no chain: it is passed over with the
+# blanks before a token, but for the one argument that is read here.
+_NUMBER = r"(?:0[xXoObB])?[0-9][0-9a-fA-F]*+(?:\.[0-9]*+)?"
+_PLAIN_ARGUMENT = rf"(?: *+(?!type\b)[A-Za-z_][A-Za-z0-9_]*+ *+= *+(?:r?{_STRING_BODY}|[A-Za-z_]\w*+|{_NUMBER}) *+,)*+"
+_SPARSE = re.compile(_PLAIN_ARGUMENT + TOKEN.pattern, re.DOTALL | re.ASCII)
+
 
 class Fault(NamedTuple):
     """A diagnostic of this stage, before the file is known."""
@@ -66,6 +72,11 @@ def place(text: str, begin: int, end: int) -> Span:
 def matches(text: str) -> Iterator[re.Match[str]]:
     """Iterate over the tokens of a text, behind the blanks that it begins with."""
     return TOKEN.finditer(text, len(lead(text)))
+
+
+def sparse_matches(text: str) -> Iterator[re.Match[str]]:
+    """Iterate over the tokens as matches() does, but for named arguments whose value is one token."""
+    return _SPARSE.finditer(text, len(lead(text)))
 
 
 def indentation(blank: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend.binding import HUGE, TOO_DEEP, Bound, Given, Handle, Odd, Spot, bind
 from crucible.compiler.frontend.limits import Limits
-from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE, constructors_of
+from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE
 from crucible.schemas import ir
 from crucible.schemas.diagnostic import At
 from crucible.schemas.spelling import hint
@@ -143,6 +143,9 @@ class _Lowering:
         self._origins = Origins()
         self._calls: dict[int, _Call] = {}
         self._names: dict[int, str] = {}
+        self._listed: dict[int, Spot] = {}  # the calls of the listed tasks, in order, with their places in the list
+        self._listed_names: set[str] = set()
+        self._all_names: set[str] = set()
 
     def run(self) -> Lowered:
         """Bind all calls, settle the sessions, then build the one workflow."""
@@ -152,6 +155,7 @@ class _Lowering:
         self._names = {
             n: self._name(call) for n, call in self._calls.items() if CONSTRUCTORS[call.name].makes == "task"
         }
+        self._all_names = set(self._names.values())
         sessions = _Sessions(self._calls, self._report)
         sessions.settle()
         if not self._recorded.ended_early:
@@ -173,7 +177,7 @@ class _Lowering:
         given = [Given(None, _value(value)) for value in positional] + [
             Given(key, _value(value)) for key, value in named
         ]
-        bound = bind(constructors_of(None)[name], given, self._lane, self._kind_of)
+        bound = bind(CONSTRUCTORS[name], given, self._lane, self._kind_of)
         for problem in bound.problems:
             self._report(problem.code, problem.message, InCall(number, problem.spot), suggestion=problem.suggestion)
         if self._options.external:
@@ -248,20 +252,18 @@ class _Lowering:
         self._origins.splice = call.bound.spots.get("tasks") == "#0"
         if not (is_default or self._lane_agrees(call)):
             return None
-        listed = self._listed(call, field)
-        if listed is None:
+        if not self._list_tasks(call, field):
             return None
-        if len(listed) + (len(_LOOP) if is_default else 0) > self._options.limits.tasks:
-            message = f"tasks in the workflow may be at most {self._options.limits.tasks}; these are {len(listed) + (len(_LOOP) if is_default else 0)}"
+        count = len(self._listed) + (len(_LOOP) if is_default else 0)
+        if count > self._options.limits.tasks:
+            message = f"tasks in the workflow may be at most {self._options.limits.tasks}; these are {count}"
             self._report("limit-exceeded", message, call.at(field))
             return None
         if is_default:
-            tasks = self._default_loop(call, listed, sessions)
+            tasks = self._default_loop(call, sessions)
             return ir.Workflow(type="autoresearch", task=tuple(tasks), result="decide")
-        tasks = [self._task(index, call_number, sessions) for index, call_number in enumerate(listed)]
-        return ir.Workflow(
-            type=self._lane, task=tuple(tasks), result=self._result(call, listed), params=self._options.params
-        )
+        tasks = [self._task(index, call_number, sessions) for index, call_number in enumerate(self._listed)]
+        return ir.Workflow(type=self._lane, task=tuple(tasks), result=self._result(call), params=self._options.params)
 
     def _lane_agrees(self, call: _Call) -> bool:
         """Tell whether the call's lane is the literal that reading the source has found, and report when not."""
@@ -271,19 +273,18 @@ class _Lowering:
         self._report("lane-not-literal", message, call.at("type"))
         return False
 
-    def _listed(self, call: _Call, field: str) -> list[int] | None:
-        """Return the calls of the listed tasks in order; None when the list itself is unusable."""
+    def _list_tasks(self, call: _Call, field: str) -> bool:
+        """Find the calls of the listed tasks; false when the list itself is unusable."""
         codes = {problem.code for problem in call.bound.problems}
         if field not in call.values:
             if any(problem.spot.argument for problem in call.bound.problems) or "missing-argument" in codes:
-                return None
+                return False
             self._origins.note(None, "task", call.spot(field), [])
-            self._report_dropped([], set(), field)
-            return []
+            self._report_dropped(set(), field)
+            return True
         if codes & {"positional-argument", "repeated-argument"}:
-            return None
-        listed: list[int] = []
-        spots: list[Spot] = []
+            return False
+        listed = self._listed
         meant: set[str] = set()
         for path, element in call.values[field]:
             spot = call.spot(field)._replace(path=path)
@@ -292,7 +293,7 @@ class _Lowering:
                 self._origins.refused.add((None, "task"))
                 continue
             if number in listed:
-                first = InCall(call.number, spots[listed.index(number)])
+                first = InCall(call.number, listed[number])
                 self._report(
                     "duplicate-task",
                     f"{self._shown(number)} is listed twice; list it once",
@@ -300,14 +301,14 @@ class _Lowering:
                     ("it is listed here", first),
                 )
                 continue
-            listed.append(number)
-            spots.append(spot)
-        self._origins.tasks = listed
+            listed[number] = spot
+        self._listed_names = {self._names[number] for number in listed}
+        self._origins.tasks = list(listed)
         self._origins.refused |= _refused(None, call, {field: "task"})
-        self._origins.note(None, "task", call.spot(field), spots)
+        self._origins.note(None, "task", call.spot(field), list(listed.values()))
         if "value-too-deep" not in codes:  # what lies deeper than could be seen may well be listed
-            self._report_dropped(listed, meant, field)
-        return listed
+            self._report_dropped(meant, field)
+        return True
 
     def _shown(self, number: int) -> str:
         name = self._names[number]
@@ -331,42 +332,41 @@ class _Lowering:
             meant.add(guess or "")
         return None
 
-    def _report_dropped(self, listed: list[int], meant: set[str], field: str) -> None:
+    def _report_dropped(self, meant: set[str], field: str) -> None:
         """Report every task that was built and not listed."""
+        where = "workflow(tasks = …)" if field == "tasks" else "default_autoresearch(…)"
         for number, name in self._names.items():
-            if number not in listed and name not in meant:
-                message = f"{self._shown(number)} is built and not listed in {'workflow(tasks = …)' if field == 'tasks' else 'default_autoresearch(…)'}; list it or delete it"
+            if number not in self._listed and name not in meant:
+                message = f"{self._shown(number)} is built and not listed in {where}; list it or delete it"
                 self._report("dropped-task", message, InCall(number))
 
-    def _result(self, call: _Call, listed: list[int]) -> str | None:
+    def _result(self, call: _Call) -> str | None:
         """Return the name of the result, None when there is none or only a dropped task was named."""
         result = call.values.get("result")
         self._origins.note(None, "result", call.spot("result"))
-        name = None if result is None else self._task_name(result, listed)
+        name = None if result is None else self._task_name(result)
         if result is not None and name is None:
             self._origins.refused.add((None, "result"))
         return name
 
-    def _task_name(self, value: Any, listed: list[int]) -> str | None:
+    def _task_name(self, value: Any) -> str | None:
         """Return the name that a reference has in the IR; None for a task that is not listed."""
         if isinstance(value, Handle):
-            return self._names[value.call] if value.call in listed else None
-        known = [self._names[number] for number in listed if number in self._names]
-        return None if value not in known and value in self._names.values() else str(value)
+            return self._names[value.call] if value.call in self._listed else None
+        return None if value not in self._listed_names and value in self._all_names else str(value)
 
     # Tasks
 
     def _task(self, index: int, number: int, sessions: "_Sessions") -> ir.Task:
         """Build the IR of one listed task."""
         call = self._calls[number]
-        listed = self._origins.tasks
         values = call.values
         for argument in call.bound.spots:
             self._origins.note(index, _FIELDS.get(argument, argument), call.spot(argument))
         self._origins.refused |= _refused(index, call, _FIELDS)
         common = {
             "name": self._names[number],
-            "depends_on": tuple(self._dependencies(index, call, listed)),
+            "depends_on": tuple(self._dependencies(index, call)),
             "session": sessions.name_of(number),
             "needs": values.get("needs", "any"),
             "required": values.get("required", True),
@@ -377,9 +377,9 @@ class _Lowering:
             else values.get("join", "passed" if call.name == "grade" else "all"),
             "emits": tuple(self._fields(index, call)),
         }
-        return self._of_kind(call, listed, common, sessions)
+        return self._of_kind(call, common, sessions)
 
-    def _of_kind(self, call: _Call, listed: list[int], common: dict[str, Any], sessions: "_Sessions") -> ir.Task:
+    def _of_kind(self, call: _Call, common: dict[str, Any], sessions: "_Sessions") -> ir.Task:
         """Build the IR of a task from what all tasks have and what its kind adds."""
         values = call.values
         if call.name == "agent":
@@ -394,7 +394,7 @@ class _Lowering:
         if call.name == "top_k":
             return ir.TopKTask(**common, k=values.get("k", 1), direction=values.get("direction", "lower"))
         sources = (values.get("score", values.get("measurement")), values.get("tiebreak"))
-        source, tiebreak = (None if value is None else self._task_name(value, listed) for value in sources)
+        source, tiebreak = (None if value is None else self._task_name(value) for value in sources)
         return ir.EngineTask(**common, op=call.name, source=source, tiebreak=tiebreak)
 
     def _fields(self, index: int, call: _Call) -> Iterator[str]:
@@ -404,14 +404,14 @@ class _Lowering:
         )
         return (element for _, element in elements)
 
-    def _dependencies(self, index: int, call: _Call, listed: list[int]) -> list[str]:
+    def _dependencies(self, index: int, call: _Call) -> list[str]:
         """Return the dependencies of a task by name, with what its kind adds, and note their places."""
         argument = "evidence" if call.name == "grade" else "depends_on"
         names: list[str] = []
         spots: list[Spot] = []
         for path, element in call.values.get(argument, []):
             spot = call.spot(argument)._replace(path=path)
-            if argument == "evidence" and self._is_engine(element, listed):
+            if argument == "evidence" and self._is_engine(element):
                 self._report(
                     "wrong-type",
                     "evidence is not an engine task; give the tasks that measured",
@@ -419,7 +419,7 @@ class _Lowering:
                 )
                 self._origins.refused.add((index, "depends_on"))
                 continue
-            name = self._task_name(element, listed)
+            name = self._task_name(element)
             if name is None:
                 self._origins.refused.add((index, "depends_on"))
             else:
@@ -431,7 +431,7 @@ class _Lowering:
                 call.name == "decide" and "depends_on" in call.bound.spots and "depends_on" in call.values
             ):
                 continue
-            name = self._task_name(call.values[source], listed)
+            name = self._task_name(call.values[source])
             if name is None:
                 self._origins.refused |= {(index, "depends_on"), (index, _FIELDS.get(source, source))}
             elif name not in names:
@@ -445,22 +445,23 @@ class _Lowering:
         )
         return names
 
-    def _is_engine(self, element: Any, listed: list[int]) -> bool:
+    def _is_engine(self, element: Any) -> bool:
         """Tell whether a reference means an engine task."""
         name = element if isinstance(element, str) else None
-        numbers = [element.call] if isinstance(element, Handle) else [n for n in listed if self._names.get(n) == name]
+        numbers = [element.call] if isinstance(element, Handle) else [n for n in self._listed if self._names[n] == name]
         return any(self._calls[number].name in ir.OPERATIONS for number in numbers)
 
     # The default loop
 
-    def _default_loop(self, call: _Call, listed: list[int], sessions: "_Sessions") -> list[ir.Task]:
+    def _default_loop(self, call: _Call, sessions: "_Sessions") -> list[ir.Task]:
         """Expand default_autoresearch (language.md §7)."""
+        listed = list(self._listed)
         self._origins.tasks = [call.number, *listed, *[call.number] * 3]
         self._origins.made = {0, *range(len(listed) + 1, len(listed) + 4)}
         extras = []
         for index, number in enumerate(listed, 1):
             task = self._task(index, number, sessions)
-            kept = self._without_loop(index, task, {self._names[n] for n in listed})
+            kept = self._without_loop(index, task, self._listed_names)
             changes: dict[str, Any] = {
                 "depends_on": kept if kept or task.depends_on or task.is_epilogue else ("propose",)
             }
@@ -588,14 +589,15 @@ class _Sessions:
         self._declaration[call.number] = declaration
         given = {knob: declaration.values[knob] for knob in _CONFIG if knob in declaration.values}
         if call.name == "propose" and given:
-            message = f'the session "{name}" sets {" and ".join(given)}, and propose() is configured by the manifest; declare it without defaults'
-            self._report("session-defaults-on-propose", message, place, related)
+            message = f'the session "{name}" sets {" and ".join(given)}, and propose() is configured by the manifest'
+            cure = "; declare it without defaults"
+            self._report("session-defaults-on-propose", message + cure, place, related)
         for knob, default in given.items():
             own = call.values.get(knob, default)
             if own != default:
                 task = call.values.get("name", "the task")
-                message = f'"{task}" sets {knob} = "{own}", and its session "{name}" declares {knob} = "{default}"; they must agree'
-                self._report("session-conflict", message, call.at(knob), related)
+                message = f'"{task}" sets {knob} = "{own}", and its session "{name}" declares {knob} = "{default}"'
+                self._report("session-conflict", message + "; they must agree", call.at(knob), related)
 
     def report_unbound(self, misplaced: list[Any]) -> None:
         """Report every declaration that no task is bound to, but for those that a refused argument has."""

@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from crucible.compiler.frontend.limits import Limits
 from crucible.schemas.spelling import nearest
@@ -67,7 +67,7 @@ class Pack:
         """Give the descriptor back."""
         os.close(self._directory)
 
-    def __enter__(self) -> "Pack":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:

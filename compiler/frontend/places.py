@@ -5,7 +5,8 @@ its arguments. Only used when something is wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.binding import Spot
@@ -74,7 +75,7 @@ class Places:
     def _callers(self, frames: list[Any]) -> tuple[Related, ...]:
         """Return the calls around a call, the innermost first: frame i called the function of frame i + 1."""
         related = []
-        for (number, line, _), (_, _, name) in zip(frames, frames[1:], strict=False):
+        for (number, line, _), (_, _, name) in pairwise(frames):
             file = self._files[number]
             if not file.path.startswith(STANDARD_LIBRARY):
                 within = "a lambda" if name == "lambda" else f"{name}()"
@@ -268,7 +269,7 @@ def suspect(file: SourceFile, call: tree.Call, kind: str) -> tree.Node:
 
     def weight(node: tree.Node) -> int:
         """Say how likely it is: 2 for surely, 1 for perhaps, 0 for no."""
-        match _follow(file, node):
+        match _follow(file, node, whole=True):
             case tree.Lambda():
                 return 2 * is_callable
             case tree.Call(function=tree.Name(id=name)):

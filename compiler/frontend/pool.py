@@ -10,12 +10,15 @@ import os
 import select
 import socket
 import threading
-from typing import Final
+import time
+from contextlib import suppress
+from typing import Final, Self
 
 from crucible.compiler.frontend.sandbox import Channel, Child, fresh, open_channel, start_program
 
 _ANSWER: Final = 8
-_TERM, _KILL = 15, 9
+_START, _REAP, _LEAVE = 3.0, 1.0, 0.2  # seconds that a server has; one that was stopped has them once
+_KILL: Final = 9
 
 
 class Pool:
@@ -32,7 +35,7 @@ class Pool:
         self._busy = 0
         self._changed = threading.Condition()
 
-    def __enter__(self) -> "Pool":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -57,11 +60,13 @@ class Pool:
         if server is None:
             return fresh()
         try:
-            channel = server.channel()
+            return server.channel(self)
         except OSError:
             self.give_back(server, usable=False)
             return fresh()
-        return channel._replace(child=_Leased(self, server))
+        except BaseException:
+            self.give_back(server, usable=False)
+            raise
 
     def _take(self) -> "_Server | None":
         """Take an idle server, start one, or wait for one; None in a closed pool or when none can be started."""
@@ -78,22 +83,26 @@ class Pool:
         except OSError:
             self._forget()
             return None
+        except BaseException:
+            self._forget()
+            raise
 
     def give_back(self, server: "_Server", *, usable: bool) -> None:
         """Take a server back from an evaluation that is over."""
-        with self._changed:
-            keep = usable and self._size > 0
-        if keep:
-            try:
-                server.prepare()
-            except OSError:
-                keep = False
-        if keep:
+        keep = False
+        try:
+            if usable and self._size > 0:
+                with suppress(OSError):
+                    server.prepare()
+                    keep = True
+        finally:
             with self._changed:
-                self._idle.append(server)
-        self._forget()
-        if not keep:
-            server.close()
+                keep = keep and self._size > 0
+                if keep:
+                    self._idle.append(server)
+            self._forget()
+            if not keep:
+                server.close()
 
     def _forget(self) -> None:
         with self._changed:
@@ -105,15 +114,13 @@ class _Server:
     """One server process, the socket to it, and the channel to the child that it has ready.
 
     What was asked of the server and not read yet is read when it is needed: the wait status of the
-    last child, then the number of the next.
+    last child, then the number of the next. A server that does not answer in time is an OSError.
     """
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._ready: Channel | None = None
         self._owes_status = False
-        self._owes_pid = False
-        self._pid = 0
         try:
             sink = os.open(os.devnull, os.O_WRONLY)
             try:
@@ -125,6 +132,7 @@ class _Server:
             raise
         finally:
             theirs.close()
+        self._socket.settimeout(_REAP)
 
     def prepare(self) -> None:
         """Ask for the next child, without waiting for it; raise OSError when the server is gone."""
@@ -132,40 +140,35 @@ class _Server:
 
     def _ask(self, stdin: int, stdout: int, stderr: int) -> Child:
         socket.send_fds(self._socket, [b"f"], [stdin, stdout, stderr])
-        self._owes_pid = True
         return self._process  # a stand-in: the channel gets its child when it is handed out
 
-    def channel(self) -> Channel:
-        """Hand out the channel to the child that is ready."""
+    def channel(self, pool: Pool) -> Channel:
+        """Hand out the channel to the child that is ready; a server that was stopped has none."""
         if self._ready is None:
             self.prepare()
+        self._socket.settimeout(_START)
+        if self._owes_status:
+            self.status()
+        child = _Leased(pool, self, self._answer())
+        self._socket.settimeout(_REAP)
         channel, self._ready = self._ready, None
         if channel is None:
             raise ConnectionError("the evaluation server is gone")
-        return channel
-
-    def pid(self) -> int:
-        """Return the number of the child that was handed out."""
-        if self._owes_status:
-            self._answer()
-            self._owes_status = False
-        if self._owes_pid:
-            self._pid = self._answer()
-            self._owes_pid = False
-        return self._pid
+        return channel._replace(child=child)
 
     def ask_to_reap(self) -> None:
-        """Ask for the wait status of the child, whose number is known."""
+        """Ask for the wait status of the child."""
         self._socket.sendall(b"r")
         self._owes_status = True
 
-    def status(self, *, block: bool) -> int | None:
-        """Return the wait status that was asked for, None while the child lives."""
-        if not block:
-            poll = select.poll()
-            poll.register(self._socket, select.POLLIN)
-            if not poll.poll(0):
-                return None
+    def has_answered(self) -> bool:
+        """Tell whether an answer, or the end of the server, is there to be read."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def status(self) -> int:
+        """Return the wait status that was asked for."""
         self._owes_status = False
         return self._answer()
 
@@ -179,51 +182,49 @@ class _Server:
         return int.from_bytes(data, "big")
 
     def close(self) -> None:
-        """End the server, with its child if it has one, and reap it."""
+        """End the server, which ends and reaps its child, and reap it; kill it when it does not leave by itself."""
         if self._ready is not None:
             self._ready.close()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # a fork of the owner may hold it open
         self._socket.close()
-        self._process.kill(_KILL)
-        self._process.reap(block=True)
+        until = time.monotonic() + _LEAVE
+        while self._process.reap(block=False) is None:
+            if time.monotonic() > until:
+                self._process.kill(_KILL)
+                self._process.reap(block=True)
+                return
+            time.sleep(0.001)
 
 
 class _Leased(Child):
     """A child of a server, which reaps it only when asked: until then its number is its own."""
 
-    def __init__(self, pool: Pool, server: _Server) -> None:
-        super().__init__(0)
+    def __init__(self, pool: Pool, server: _Server, pid: int) -> None:
+        super().__init__(pid)
         self._pool = pool
         self._server = server
         self._asked = False
-
-    def kill(self, sign: int) -> None:
-        """Send a signal to the process; nothing when its server is gone, and it with it."""
-        try:
-            self._pid = self._pid or self._server.pid()
-        except OSError:
-            return
-        super().kill(sign)
 
     def reap(self, *, block: bool) -> int | None:
         """Return the wait status of the child and give the server back, None while the child lives."""
         try:
             if not self._asked:
                 self._asked = True
-                self._pid = self._pid or self._server.pid()
                 self._server.ask_to_reap()
-            status = self._server.status(block=block)
+            if not block and not self._server.has_answered():
+                return None
+            status = self._server.status()
         except OSError:
             self._pool.give_back(self._server, usable=False)
             return 0
-        if status is not None:
-            self._pool.give_back(self._server, usable=True)
+        self._pool.give_back(self._server, usable=True)
         return status
 
     def dismiss(self) -> None:
         """End the child; its status is read when the server is next used."""
+        self.kill(_KILL)
         try:
-            self._pid = self._pid or self._server.pid()
-            self.kill(_TERM)
             self._server.ask_to_reap()
         except OSError:
             self._pool.give_back(self._server, usable=False)

@@ -11,11 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from crucible.compiler.frontend.limits import Limits
 
 _GRACE: Final = 0.5
+_OUT_OF_MEMORY: Final = 3  # the exit status of a child that has no memory left to say so
 _PATIENCE: Final = 0.2
 _TERM, _KILL, _ALARM, _CPU = 15, 9, 14, 24  # as Linux and macOS number them; importing signal costs a millisecond
 _LARGEST_MESSAGE: Final = 64 << 20
@@ -61,8 +62,8 @@ class Child:
         return status if pid else None
 
     def dismiss(self) -> None:
-        """End and reap a process that has nothing more to do and whose channel is closed."""
-        self.kill(_TERM)
+        """End and reap a process that has nothing more to do, were it stopped; its channel is closed."""
+        self.kill(_KILL)
         self.reap(block=True)
 
 
@@ -131,10 +132,14 @@ class Sandbox:
         self._channel = connect()
         self._child = self._channel.child
         self._to, self._from, self._errors = self._channel.to, self._channel.answers, self._channel.errors
-        with suppress(Death):  # the next message says so again
-            self.begin({"seconds": limits.seconds, "heap_bytes": limits.heap_bytes})
+        try:
+            with suppress(Death):  # the next message says so again
+                self.begin({"seconds": limits.seconds, "heap_bytes": limits.heap_bytes})
+        except BaseException:
+            self.close()
+            raise
 
-    def __enter__(self) -> "Sandbox":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -243,7 +248,7 @@ class Sandbox:
         status = self._status or 0
         said = self._stderr.decode(errors="replace")
         words = said.lower()
-        if (os.WIFEXITED(status) and os.WEXITSTATUS(status) == 3) or any(
+        if (os.WIFEXITED(status) and os.WEXITSTATUS(status) == _OUT_OF_MEMORY) or any(
             w in words for w in ("memory", "capacity", "alloc")
         ):
             most = self._limits.heap_bytes

@@ -24,6 +24,7 @@ from crucible.compiler.frontend.lexis import (
     lead,
     matches,
     place,
+    sparse_matches,
 )
 from crucible.compiler.frontend.limits import Limits
 from crucible.schemas.span import Position, Span
@@ -295,7 +296,7 @@ def _workflow_calls(text: str) -> list[_Call]:
     fresh, blank = True, lead(text)
     function = -1  # the indentation of the def that we are in
     before = last = ""  # the two tokens before this one
-    for match in matches(text):
+    for match in sparse_matches(text):
         group = match.lastindex or 0
         if group in (0, COMMENT):
             continue

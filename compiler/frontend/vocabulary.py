@@ -238,9 +238,11 @@ _GROUPS = {
 CONSTRUCTORS: Final[dict[str, Constructor]] = {row.name: row for row in _TABLE}
 
 # The pure builtins of the language itself, as the evaluator provides them.
-BUILTINS: Final = frozenset(
-    ["False", "None", "True", "abs", "all", "any", "bool", "chr", "dict", "dir", "enumerate", "fail", "float", "getattr", "hasattr", "hash", "int", "len", "list", "max", "min", "ord", "print", "range", "repr", "reversed", "sorted", "str", "tuple", "type", "zip"]
-)
+BUILTINS: Final = frozenset({
+    "False", "None", "True", "abs", "all", "any", "bool", "chr", "dict", "dir", "enumerate", "fail", "float", "getattr",
+    "hasattr", "hash", "int", "len", "list", "max", "min", "ord", "print", "range", "repr", "reversed", "sorted", "str",
+    "tuple", "type", "zip",
+})  # fmt: skip
 
 
 def constructors_of(lane: str | None) -> dict[str, Constructor]:

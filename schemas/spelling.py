@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 _MOST_STEPS = 2
+_LONGEST = 256  # characters; no name and no part of a path has more, so nobody mistyped a longer word
 _MOST_LISTED = 8
 
 
@@ -44,11 +45,13 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
 
     A candidate fits when its distance is at most 2, at most a third of the longer word's length
     (rounded up) and smaller than the shorter word's length; a case-only difference always fits.
-    Ties are broken alphabetically.
+    Ties are broken alphabetically. A word of more than 256 characters is near to none.
     """
     best: tuple[int, str] | None = None
+    if len(word) > _LONGEST:
+        return None
     for candidate in candidates:
-        if candidate == word:
+        if candidate == word or abs(len(candidate) - len(word)) > _LONGEST:
             continue
         if candidate.casefold() == word.casefold():
             steps = 0

@@ -96,7 +96,7 @@ def bind(
     """
     bound = Bound({}, {}, [])
     unknown: list[str] = []
-    names = {argument.name for argument in constructor.arguments}
+    known = {argument.name: argument for argument in constructor.arguments}
     have: set[str | None] = {item.name for item in given if item.name is not None}
     positional = 0
     for item in given:
@@ -113,10 +113,8 @@ def bind(
                 )
                 bound.problems.append(problem)
                 continue
-        elif item.name in names:
-            argument, spot = constructor.argument(item.name), item.name
-            if argument is None:  # pragma: no cover - the names are those of the table
-                continue
+        elif item.name in known:
+            argument, spot = known[item.name], item.name
             if item.name in bound.spots:
                 bound.problems.append(
                     Problem("repeated-argument", _repeated(constructor, item.name), Spot(item.name, part="again"))
@@ -124,7 +122,7 @@ def bind(
                 continue
         else:
             unknown.append(item.name)
-            bound.problems.append(_unknown_argument(constructor, item.name, names - have, lane))
+            bound.problems.append(_unknown_argument(constructor, item.name, set(known) - have, lane))
             continue
         bound.spots[argument.name] = spot
         problems, value = _check(constructor, argument, item.value, spot, kind_of)

@@ -88,11 +88,18 @@ class Origins:
         self.made: set[int] = set()
         self.refused: set[tuple[int | None, str]] = set()
         self.splice = False
+        self._arguments: dict[int, dict[str, str]] = {}
         self._spots: dict[tuple[int | None, str], Spot] = {}
-        self._elements: dict[tuple[int | None, str], list[Spot]] = {}
+        self._elements: dict[tuple[int | None, str], list[tuple[str, tuple[int, ...]]]] = {}
 
-    def note(self, task: int | None, field: str, spot: Spot, elements: list[Spot] | None = None) -> None:
-        """Remember where a field, and the elements of a list field, were written."""
+    def note_call(self, task: int, arguments: dict[str, str]) -> None:
+        """Remember where the arguments of a task's call were written, as Bound.spots has them."""
+        self._arguments[task] = arguments
+
+    def note(
+        self, task: int | None, field: str, spot: Spot, elements: list[tuple[str, tuple[int, ...]]] | None = None
+    ) -> None:
+        """Remember where a field was written, and each element of a list field by argument and path."""
         self._spots[task, field] = spot
         if elements is not None:
             self._elements[task, field] = elements
@@ -103,8 +110,13 @@ class Origins:
         if at.index is not None:
             elements = self._elements.get((at.task, at.field), [])
             if at.index < len(elements):
-                return InCall(call, elements[at.index])
-        return InCall(call, self._spots.get((at.task, at.field), Spot()))
+                return InCall(call, Spot(*elements[at.index]))
+        spot = self._spots.get((at.task, at.field))
+        if spot is None:
+            written = self._arguments.get(-1 if at.task is None else at.task, {})
+            arguments = [argument for argument in written if _FIELDS.get(argument, argument) == at.field]
+            spot = Spot(written[arguments[0]]) if arguments else Spot()
+        return InCall(call, spot)
 
 
 class _Call(NamedTuple):
@@ -305,7 +317,7 @@ class _Lowering:
         self._listed_names = {self._names[number] for number in listed}
         self._origins.tasks = list(listed)
         self._origins.refused |= _refused(None, call, {field: "task"})
-        self._origins.note(None, "task", call.spot(field), list(listed.values()))
+        self._origins.note(None, "task", call.spot(field), [(spot.argument, spot.path) for spot in listed.values()])
         if "value-too-deep" not in codes:  # what lies deeper than could be seen may well be listed
             self._report_dropped(meant, field)
         return True
@@ -361,8 +373,7 @@ class _Lowering:
         """Build the IR of one listed task."""
         call = self._calls[number]
         values = call.values
-        for argument in call.bound.spots:
-            self._origins.note(index, _FIELDS.get(argument, argument), call.spot(argument))
+        self._origins.note_call(index, call.bound.spots)
         self._origins.refused |= _refused(index, call, _FIELDS)
         common = {
             "name": self._names[number],
@@ -375,7 +386,7 @@ class _Lowering:
             "join": "passed"
             if call.name == "top_k"
             else values.get("join", "passed" if call.name == "grade" else "all"),
-            "emits": tuple(self._fields(index, call)),
+            "emits": tuple(self._fields(index, call)) if "emits" in values else (),
         }
         return self._of_kind(call, common, sessions)
 
@@ -398,24 +409,23 @@ class _Lowering:
         return ir.EngineTask(**common, op=call.name, source=source, tiebreak=tiebreak)
 
     def _fields(self, index: int, call: _Call) -> Iterator[str]:
-        elements = call.values.get("emits", [])
-        self._origins.note(
-            index, "emits", call.spot("emits"), [call.spot("emits")._replace(path=path) for path, _ in elements]
-        )
+        elements = call.values["emits"]
+        spot = call.spot("emits")
+        self._origins.note(index, "emits", spot, [(spot.argument, path) for path, _ in elements])
         return (element for _, element in elements)
 
     def _dependencies(self, index: int, call: _Call) -> list[str]:
         """Return the dependencies of a task by name, with what its kind adds, and note their places."""
         argument = "evidence" if call.name == "grade" else "depends_on"
         names: list[str] = []
-        spots: list[Spot] = []
+        spots: list[tuple[str, tuple[int, ...]]] = []
+        written = call.bound.spots.get(argument, "")
         for path, element in call.values.get(argument, []):
-            spot = call.spot(argument)._replace(path=path)
             if argument == "evidence" and self._is_engine(element):
                 self._report(
                     "wrong-type",
                     "evidence is not an engine task; give the tasks that measured",
-                    InCall(call.number, spot),
+                    InCall(call.number, Spot(written, path)),
                 )
                 self._origins.refused.add((index, "depends_on"))
                 continue
@@ -424,7 +434,7 @@ class _Lowering:
                 self._origins.refused.add((index, "depends_on"))
             else:
                 names.append(name)
-                spots.append(spot)
+                spots.append((written, path))
         added = {"grade": ("score", "tiebreak"), "decide": ("measurement",)}.get(call.name, ())
         for source in added:
             if source not in call.values or (
@@ -436,7 +446,7 @@ class _Lowering:
                 self._origins.refused |= {(index, "depends_on"), (index, _FIELDS.get(source, source))}
             elif name not in names:
                 names.append(name)
-                spots.append(call.spot(source))
+                spots.append((call.bound.spots[source], ()))
         self._origins.note(
             index,
             "depends_on",
@@ -488,12 +498,12 @@ class _Lowering:
         A name that an extra has taken from the loop means that extra, and is reported there.
         """
         kept: list[str] = []
-        spots: list[Spot] = []
+        spots: list[tuple[str, tuple[int, ...]]] = []
         for place, name in enumerate(task.depends_on):
             at = self._origins.resolve(At(index, "depends_on", place))
             if name not in _BEHIND_EXTRAS:
                 kept.append(name)
-                spots.append(at.spot)
+                spots.append((at.spot.argument, at.spot.path))
                 continue
             self._origins.refused.add((index, "depends_on"))
             if name not in taken:
@@ -506,6 +516,8 @@ class _Lowering:
 def _refused(task: int | None, call: _Call, fields: Mapping[str, str]) -> set[tuple[int | None, str]]:
     """Return the IR fields of a call whose values are wrong, or missing though required, as rules.Facts has them."""
     row = CONSTRUCTORS[call.name]
+    if not call.bound.problems and all(a.name in call.values for a in row.arguments if a.required):
+        return set()
     wrong = {spot: argument for argument, spot in call.bound.spots.items()}
     arguments = {wrong.get(problem.spot.argument, "") for problem in call.bound.problems}
     arguments |= {problem.suggestion or "" for problem in call.bound.problems if problem.code == "unknown-argument"}

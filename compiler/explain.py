@@ -459,7 +459,11 @@ class _Explanation:
 
 def _clean(message: str) -> str:
     """Return the evaluator's words without what only its library knows."""
-    return message.removeprefix("StarlarkError: ").replace("`opaque_python_object`", "`task or session`")
+    message = message.removeprefix("StarlarkError: ").replace("`opaque_python_object`", "`task or session`")
+    bare = without_marks(message)
+    if bare == message or message.startswith("fail: "):
+        return bare
+    return f"{bare}; text of a parameter equals nothing and is no number: declare its choices or another type"
 
 
 def _checked(place: Any, files: Mapping[int, SourceFile]) -> Any:

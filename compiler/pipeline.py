@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from crucible.compiler.attempt import Attempt
     from crucible.compiler.frontend.lower import CallFinding
+    from crucible.compiler.frontend.scan import Fault
     from crucible.compiler.frontend.params import Declarations
     from crucible.compiler.frontend.source_file import SourceFile
     from crucible.compiler.manifest import Places, Reference
@@ -265,6 +266,8 @@ class _Compilation:
         from crucible.compiler.frontend.source_file import SourceFile
 
         text, fault = scan.decode(data, self._limits)
+        if fault is None and not (text.isascii() and "\\U" not in text):
+            fault = _reserved(text)
         if fault is None:
             fault = scan.guard(text, self._limits)
         file = SourceFile(number, path, shown, text, loaded_by)
@@ -419,12 +422,16 @@ class _Compilation:
         """Find external text without its marks, by evaluating with other text."""
         from crucible.compiler.frontend import leaks
 
-        others = {name: leaks.other_value(value) for name, value in params.items()}
-        if others == params:
-            return []
-        answer = sandbox.ask({"again": others})
-        check_answer(answer, self._files)
-        return list(leaks.find(self._attempt.calls, answer["calls"]))
+        found: list[CallFinding] = []
+        for change, strict in ((leaks.letters_changed, True), (leaks.punctuation_changed, False)):
+            others = {name: leaks.other_value(value, change) for name, value in params.items()}
+            if others == params or found:
+                continue
+            answer = sandbox.ask({"again": others})
+            check_answer(answer, self._files)
+            ended_early = answer["error"] is not None
+            found = list(leaks.find(self._attempt.calls, answer["calls"], ended_early=ended_early, strict=strict))
+        return found
 
     def _explain(self, sandbox: Sandbox) -> Compiled:
         """Read the trees and say everything that is wrong, each at its place."""
@@ -461,6 +468,18 @@ class _Compilation:
             printed=tuple(printed),
             texts=self._texts,
         )
+
+
+def _reserved(text: str) -> "Fault | None":
+    """Refuse a source that holds a character with which external text is marked (language.md §6)."""
+    from crucible.compiler.frontend.external import reserved_character
+    from crucible.compiler.frontend.lexis import Fault, place
+
+    found = reserved_character(text)
+    if found is None:
+        return None
+    message = "the characters U+100000 to U+100FFF are reserved; remove this one"
+    return Fault("syntax-error", message, place(text, found.start(), found.end()))
 
 
 def check_answer(answer: dict[str, Any], files: Collection[int]) -> None:

@@ -40,7 +40,7 @@ def evaluate(source: str, **values: str) -> str:
         ("a.join([b, b])", "<notes|d><url|Ab c><notes|d>"),
         ("a.upper()", "<url|AB C>"),
         ("a.lower()", "<url|ab c>"),
-        ("a.title()", "<url|Ab C>"),
+        ("a.title()", "<url|AB C>"),  # a letter between marks begins a word
         ("a.strip() + b.lstrip()", "<url|Ab c><notes|d>"),
         ('a.replace("b", "-")', "<url|A- c>"),
         ('"- X".replace("X", a)', "- <url|Ab c>"),
@@ -95,10 +95,11 @@ def test_a_mark_of_no_declared_parameter_is_damage() -> None:
 def test_every_parameter_has_marks_of_its_own() -> None:
     """The first and the last one use the ends of the reserved characters, and no neighbour is reserved."""
     assert mark(0, "") == "\U00100000\U00100001"
-    assert mark(MOST_PARAMETERS - 1, "") == "\U001007fe\U001007ff"
+    assert mark(0, "ab") == "\U00100000a\U00100002b\U00100002\U00100001"
+    assert mark(MOST_PARAMETERS - 1, "") == "\U00100ffc\U00100ffd"
     assert has_mark("\U00100000")
-    assert has_mark("\U001007ff")
-    assert not has_mark("\U000fffff\U00100800 ordinary text")
+    assert has_mark("\U00100fff")
+    assert not has_mark("\U000fffff\U00101000 ordinary text")
 
 
 def test_an_empty_value_still_has_its_region() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crucible.compiler.frontend.external import mark
 from crucible.compiler.frontend.params import (
     FIELDS,
     Bound,
@@ -589,10 +590,10 @@ def test_only_text_that_a_launcher_may_supply_is_marked() -> None:
     declarations = block()
     values = bind(declarations, None).values
     assert marked(declarations, values) == {
-        "issue": "\U00100000PROJ-1\U00100001",
+        "issue": mark(0, "PROJ-1"),
         "depth": 3,
         "mode": "fast",
-        "labels": ["\U00100006a\U00100007", "\U00100006b\U00100007"],
+        "labels": [mark(3, "a"), mark(3, "b")],
     }
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn
 
 import starlark
 
+from crucible.compiler.frontend.external import has_mark
 from crucible.compiler.frontend.pattern import search
 
 _PLACE: Final = re.compile(r" *--> (\d+):(\d+):(\d+)$")
@@ -258,6 +259,8 @@ class _Run:
             return ""
         if name == "param":
             return self._params.get(given, "")
+        if has_mark(given):
+            return ""  # a launcher may not choose the file; the parent says so
         if given not in self._prompts:
             send({"ask": "prompt", "path": given, "call": number})
             text = receive().get("text")

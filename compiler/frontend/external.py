@@ -1,24 +1,33 @@
 """External text: what a launcher may supply carries its origin in-band (language.md §6).
 
-Parameter number i stands between two private-use characters of its own, so that every string
-operation keeps the origin and the prompt's final text still tells which part came from where.
-Plain strings in, plain strings out; the evaluation process uses it as well.
+Parameter number i stands between two private-use characters of its own, and a third follows each
+character of its text: so every string operation keeps the origin, a piece that is cut out has marks
+as well, and the prompt's final text still tells which part came from where. Plain strings in, plain
+strings out; the evaluation process uses it as well.
 """
 
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-# The reserved characters: an opening and a closing one for each of at most 1,024 parameters.
+# The reserved characters, four for each of at most 1,024 parameters: opening, closing, and behind a character.
 FIRST_MARK = 0x100000
 MOST_PARAMETERS = 1024
-_MARK = f"[{chr(FIRST_MARK)}-{chr(FIRST_MARK + 2 * MOST_PARAMETERS - 1)}]"
+_MARK = f"[{chr(FIRST_MARK)}-{chr(FIRST_MARK + 4 * MOST_PARAMETERS - 1)}]"
+_OPENS, _CLOSES, _FOLLOWS = 0, 1, 2
+_WRITTEN_MARK = re.compile(rf"\\U0*100[0-9a-fA-F]{{3}}|{_MARK}")
 _KEY_DIGITS = 12
 _DAMAGED = -1
 
 
 def mark(index: int, text: str) -> str:
-    """Return the text between the marks of the parameter with that index (0 to 1,023)."""
-    return f"{chr(FIRST_MARK + 2 * index)}{text}{chr(FIRST_MARK + 2 * index + 1)}"
+    """Return the text with the marks of the parameter with that index (0 to 1,023)."""
+    opens, closes, follows = (chr(FIRST_MARK + 4 * index + role) for role in (_OPENS, _CLOSES, _FOLLOWS))
+    return f"{opens}{''.join(character + follows for character in text)}{closes}"
+
+
+def owner(text: str) -> int:
+    """Return the index of the parameter whose mark a text begins with."""
+    return (ord(text[0]) - FIRST_MARK) // 4
 
 
 def has_mark(text: str) -> bool:
@@ -58,8 +67,13 @@ def bare(text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Return a text as a person may see it, its marks left out."""
-    return re.sub(_MARK, "", text)
+    """Return a text as a person may see it, its marks left out, those that repr() has written as well."""
+    return _WRITTEN_MARK.sub("", text)
+
+
+def reserved_character(text: str) -> re.Match[str] | None:
+    """Return the first reserved character of a source or a prompt file, itself or as an escape."""
+    return _WRITTEN_MARK.search(text)
 
 
 def _pieces(text: str) -> Iterator[tuple[int | None, str]]:
@@ -69,15 +83,23 @@ def _pieces(text: str) -> Iterator[tuple[int | None, str]]:
     """
     opened: int | None = None
     behind = 0
+    region: list[str] = []
     for found in re.finditer(_MARK, text):
-        index, closes = divmod(ord(found.group()) - FIRST_MARK, 2)
-        if (opened is not None) != bool(closes) or (closes and index != opened):
-            yield _DAMAGED, text[behind:]
+        index, role = divmod(ord(found.group()) - FIRST_MARK, 4)
+        piece = text[behind : found.start()]
+        if (role == _OPENS) != (opened is None) or (opened is not None and index != opened) or role > _FOLLOWS:
+            yield _DAMAGED, "".join(region) + text[behind:]
             return
-        yield opened, text[behind : found.start()]
-        opened = None if closes else index
+        if role == _OPENS:
+            yield None, piece
+            opened, region = index, []
+        else:
+            region.append(piece)
+            if role == _CLOSES:
+                yield opened, "".join(region)
+                opened = None
         behind = found.end()
-    yield None if opened is None else _DAMAGED, text[behind:]
+    yield (None, text[behind:]) if opened is None else (_DAMAGED, "".join(region) + text[behind:])
 
 
 def _key(text: str) -> str:

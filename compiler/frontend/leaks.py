@@ -1,43 +1,61 @@
-"""External text that has lost its marks: found by evaluating again with other text of the same shape.
+"""External text that has lost its marks: found by evaluating again with other text.
 
-Slicing or splitting can cut a piece out of a marked text, both marks left behind. What then stands
-outside a prompt, or bare inside one, changes with the text, and so differs between the two
-evaluations (language.md §6). In: the call records of both. Out: the places that differ.
+Marks survive every string operation (external.py), but a source can take them off: by picking single
+characters, or by leaving out the reserved ones. What then stands outside a prompt, or bare inside
+one, changes with the text, and so differs between two evaluations; and so does what is built by
+looking at it (language.md §6). In: the call records of both. Out: the places that differ.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from crucible.compiler.frontend import external
 from crucible.compiler.frontend.binding import Spot
 from crucible.compiler.frontend.lower import CallFinding, InCall
 
+_CLASSES: Final = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789")
+_PUNCTUATION: Final = " ;|&$()<>`~/.,:!?*'\"\\-_=+[]{}#%@^"
+_CURE: Final = "; it belongs whole into a prompt, and a command reads it as data from its inputs"
+_FOR_EMPTY: Final = "x;"
 
-def other_value(value: Any) -> Any:
-    """Return a parameter's value with every letter and digit of its external text changed to another."""
+
+def letters_changed(text: str) -> str:
+    """Return a text with every letter and digit changed to another of its kind."""
+    return "".join(_next(character, _CLASSES) if character.isascii() else "x" for character in text) or _FOR_EMPTY
+
+
+def punctuation_changed(text: str) -> str:
+    """Return a text with every blank and punctuation character changed to another."""
+    return "".join(_next(character, (_PUNCTUATION,)) for character in text) or _FOR_EMPTY
+
+
+def _next(character: str, kinds: tuple[str, ...]) -> str:
+    for kind in kinds:
+        place = kind.find(character)
+        if place >= 0:
+            return kind[(place + 1) % len(kind)]
+    return character
+
+
+def other_value(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a parameter's value, marked as param() gives it, with its external text changed."""
     if isinstance(value, list):
-        return [other_value(item) for item in value]
+        return [other_value(item, change) for item in value]
     if not isinstance(value, str) or not external.has_mark(value):
         return value
-    return "".join(_other(character) for character in value)
+    return external.mark(external.owner(value), change(external.without_marks(value)))
 
 
-def _other(character: str) -> str:
-    """Return another character of the same kind and case; marks and punctuation stay."""
-    for first, size in (("a", 26), ("A", 26), ("0", 10)):
-        place = ord(character) - ord(first)
-        if 0 <= place < size:
-            return chr(ord(first) + (place + 1) % size)
-    return character if character.isascii() or external.has_mark(character) else "x"
-
-
-def find(calls: list[Any], others: list[Any]) -> Iterator[CallFinding]:
+def find(calls: list[Any], others: list[Any], *, ended_early: bool, strict: bool) -> Iterator[CallFinding]:
     """Yield the arguments that hold external text without its marks.
 
-    A source may build other tasks for another text: the comparison ends where the calls part.
+    With ``strict`` also the call at which the two evaluations part: what is built there depends on
+    the text. ``ended_early`` tells that the other one failed on its way.
     """
     for number, (call, other) in enumerate(zip(calls, others, strict=False)):
         if call[0] != other[0] or [name for name, _ in call[2]] != [name for name, _ in other[2]]:
+            if strict:
+                yield _parted(number)
             return
         if call[0] == "print":
             continue
@@ -47,9 +65,15 @@ def find(calls: list[Any], others: list[Any]) -> Iterator[CallFinding]:
             place = _difference(value, twin, in_prompt=(call[0], argument) == ("agent", "prompt"))
             if place is not None:
                 what = "this" if argument.startswith("#") else argument
-                message = f"{what} holds text that a launcher may supply, cut out of its marks"
-                hint = "; it belongs whole into a prompt, and a command reads it as data from its inputs"
-                yield CallFinding("external-text", message + hint, InCall(number, Spot(argument, place)))
+                message = f"{what} holds text that a launcher may supply, without its marks"
+                yield CallFinding("external-text", message + _CURE, InCall(number, Spot(argument, place)))
+    if strict and (ended_early or len(calls) != len(others)):
+        yield _parted(min(len(calls) - 1, len(others)))
+
+
+def _parted(number: int) -> CallFinding:
+    message = "what is built here depends on text that a launcher may supply; declare choices, and compare those"
+    return CallFinding("external-text", message, InCall(number))
 
 
 def _difference(value: Any, twin: Any, *, in_prompt: bool) -> tuple[int, ...] | None:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from typing import Final, NamedTuple, Self
 
+from crucible.compiler.frontend.external import has_mark
 from crucible.compiler.frontend.limits import Limits
 from crucible.schemas.spelling import nearest
 
@@ -101,6 +102,9 @@ class Pack:
                 "prompt-not-utf8",
                 f'"{name}" is not UTF-8: byte {data[error.start]:#04x} at offset {error.start}; save the file as UTF-8',
             )
+        if has_mark(text):
+            message = f'"{name}" holds a reserved character, U+100000 to U+100FFF; remove it'
+            return Refusal("path-refused", message)
         return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
     def module(self, path: str) -> tuple[str, bytes] | Refusal:

@@ -3,6 +3,8 @@
 
 PYTHON  ?= python3
 WORKERS ?= 2
+# How long `make fuzz` looks for inputs that hurt, all targets together.
+FUZZ_SECONDS ?= 120
 PACK    := golden/autoresearch/workflow.star
 VENV    := .venv
 PY      := $(VENV)/bin/python -P
@@ -16,7 +18,7 @@ SOURCES := pyproject.toml README.md LICENSE $(shell find $(FOLDERS) -name __pyca
 # The checkout must not answer to an import instead of the installed package.
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: demo test check lint types layers torture golden coverage bench clean
+.PHONY: demo test check lint types layers torture fuzz golden coverage bench clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -45,6 +47,10 @@ layers: $(VENV)/installed-dev
 torture: $(VENV)/installed-dev
 	$(PYTEST) -m torture --timeout 3600
 
+# Its directory is the script's own, never the checkout's root.
+fuzz: $(VENV)/installed-dev $(VENV)/atheris
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(VENV)/bin/python tests/fuzzed.py
+
 # pytest-snapshot fails a test whose file it has written: the second run tells whether all is well.
 golden: $(VENV)/installed-dev
 	-$(PYTEST) -m golden --snapshot-update
@@ -55,6 +61,7 @@ coverage: $(VENV)/installed-dev
 
 bench: $(VENV)/installed
 	$(PY) benchmarks/run.py
+	$(PY) benchmarks/warm.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -72,6 +79,11 @@ INSTALL = rm -rf build/lib build/bdist.* *.egg-info && \
 
 $(VENV)/installed: $(VENV)/made $(SOURCES)
 	$(INSTALL) .
+	touch $@
+
+# Where atheris cannot be installed, hypothesis has all the time.
+$(VENV)/atheris: $(VENV)/installed-dev
+	-test -e $@ || ($(INSTALL) '.[fuzz]')
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/made $(SOURCES)

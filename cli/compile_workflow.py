@@ -27,7 +27,7 @@ from crucible.compiler.pipeline import (
     compile_source,
     read_named,
 )
-from crucible.schemas.diagnostic import Diagnostic, has_errors
+from crucible.schemas.diagnostic import Diagnostic, arrange, has_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
         return _report(arguments, compiled, compiled.diagnostics)
     if held is not None:
         return _materialise(arguments, compiled, path, held)
-    if compiled.workflow is None:
-        return _report(arguments, compiled, compiled.diagnostics) or 1
+    if compiled.workflow is None:  # a parameter has no example: only a launch can give its value
+        options = options._replace(params=())
+        launch = compile_file(path, options) if source.data is None else compile_source(source.data, path, options)
+        return _report(arguments, compiled, arrange([*compiled.diagnostics, *launch.diagnostics]))
     _finish(arguments, compiled, compiled.diagnostics)
     return 0
 

@@ -182,12 +182,8 @@ def entry() -> NoReturn:
             status = leaving.code if isinstance(leaving.code, int) else 2
         if sys.stdout is not None:
             sys.stdout.flush()
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    except BrokenPipeError:
-        status = 1
-    except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is one line, not a traceback
-        status = _fault(error)
+    except BaseException as error:  # noqa: BLE001 - the last resort: a fault of ours is one line, not a traceback
+        status = _status_of(error)
     os._exit(status)
 
 
@@ -200,13 +196,24 @@ def _open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDONLY)
 
 
-def _fault(error: Exception) -> int:
+def _status_of(error: BaseException) -> int:
+    """Return the exit code for what ended the command, and say what it was where nobody else does."""
+    causes: list[BaseException | None] = [error]
+    while causes:
+        cause = causes.pop()
+        # Another exception may have come of it: Python 3.11 wraps what is raised while a class is made.
+        if isinstance(cause, KeyboardInterrupt):
+            return INTERRUPTED
+        if cause is not None:
+            causes += [cause.__cause__, cause.__context__]
+    return 1 if isinstance(error, BrokenPipeError) else _fault(error)
+
+
+def _fault(error: BaseException) -> int:
     """Say that something is wrong with the command itself, or with the machine under it."""
     from crucible.cli.output import FAULT as CODE
     from crucible.cli.output import SYSTEM_ERROR, failed
 
-    if isinstance(error.__cause__, KeyboardInterrupt):
-        return INTERRUPTED  # Python 3.11 wraps what is raised while a class is made
     if "--debug" in sys.argv:
         import traceback
 

@@ -43,7 +43,7 @@ class Attempt:
     @property
     def lane(self) -> str:
         """Return the lane in force."""
-        return self.lane_literal or DEFAULT_LANE
+        return DEFAULT_LANE if self.lane_literal is None else self.lane_literal
 
     @property
     def lane_known(self) -> bool:

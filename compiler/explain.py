@@ -7,7 +7,7 @@ the graph count, and what is a consequence of another mistake is left out (langu
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from crucible.compiler.attempt import Attempt
@@ -18,13 +18,13 @@ from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.lower import CallFinding, InCall, is_placeholder
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
 from crucible.compiler.frontend.params import Problem as ParamProblem
-from crucible.compiler.frontend.places import Places, call_at, inner_span, node_at, spot_in, suspect
-from crucible.compiler.frontend.sandbox import Death, Sandbox
+from crucible.compiler.frontend.places import Places, call_at, inner_span, may_be_none, node_at, spot_in, suspect
+from crucible.compiler.frontend.sandbox import Death, Sandbox, heap_is_full
 from crucible.compiler.frontend.scan import Fault, string_value
 from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.schemas.codes import CODES
-from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, has_errors
+from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, arrange, has_errors
 from crucible.schemas.span import Position, Span
 
 _NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
@@ -32,16 +32,31 @@ _ODD_KEY: Final = "TypeError: unhashable type"
 _TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
 _CALLEE: Final = re.compile(r"call to `?\d+\.(\w+)`?$")
 _TOO_DEEP: Final = ("Maximum depth of", "Cycle detected while converting")
+_NO_MEMORY: Final = ("MemoryError", "PanicException: capacity overflow")
 _TOO_MANY_CALLS: Final = "Starlark call stack overflow"
 _TRACE: Final = "__crucible_statement__"
 _APART: Final = "_ = 0; "
-_AT_A_TIME: Final = 32
+_AT_A_TIME: Final = 500
 _QUOTED: Final = re.compile("r?[\"']")
 
 
 def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnostic]:
-    """Return everything that is wrong with a source."""
-    return _Explanation(attempt, limits, sandbox).run()
+    """Return everything that is wrong with a source, as many mistakes as anybody may want to read."""
+    diagnostics = _Explanation(attempt, limits, sandbox).run()
+    most = limits.mistakes
+    if len(diagnostics) > most and len(diagnostics := arrange(diagnostics)) > most:
+        message = f"mistakes reported in one run may be at most {most:,}; there are more"
+        diagnostics[most:] = [Diagnostic("limit-exceeded", message, attempt.files[0].shown)]
+    return diagnostics
+
+
+def has_unknown_names(attempt: Attempt) -> bool:
+    """Tell whether the files read so far have a mistake with which evaluating makes no sense."""
+    lane = attempt.lane if attempt.lane_known and not attempt.lane_fault else None
+    return any(
+        file.source.faults or any(p.code == "unknown-name" for p in names.read(file.source, lane, {}).names)
+        for file in list(attempt.files.values())
+    )
 
 
 def loaded_from(files: Mapping[int, SourceFile], file: SourceFile) -> tuple[Related, ...]:
@@ -106,14 +121,15 @@ class _Explanation:
         """Say what reading shows, then, unless that forbids it, what evaluating and judging found."""
         lanes = list(self._lanes())
         odd = {(d.file, d.span) for d in lanes}  # a lane that is no literal is of the wrong type, too
-        read = [d for d in self._reading() if (d.file, d.span) not in odd]
+        read = [d for d in islice(self._reading(), self._limits.mistakes + 1) if (d.file, d.span) not in odd]
         # Behind a named argument a positional one is no Starlark; of a constructor there is more to say.
         unnamed = {(d.file, d.span) for d in read if d.code == "positional-argument"}
         syntax = [d for d in self._syntax() if (d.file, d.span) not in unnamed]
         diagnostics = [*syntax, *lanes, *read, *self._refused_loads()]
         answer = self._attempt.answer
         if (
-            any(d.code in ("syntax-error", "unknown-name", "lane-not-literal") for d in diagnostics)
+            len(diagnostics) > self._limits.mistakes
+            or any(d.code in ("syntax-error", "unknown-name", "lane-not-literal") for d in diagnostics)
             or self._attempt.broken_module
         ):
             return diagnostics
@@ -127,10 +143,14 @@ class _Explanation:
                 if has_errors(diagnostics) or self._attempt.refused_loads
                 else [*diagnostics, self._plain_error(answer["error"])]
             )
-        evaluated = self._evaluated({(d.file, d.span) for d in read if d.code == "threshold-not-finite"})
+        infinite = list(self._infinite()) if self._attempt.lowered is not None else []
+        known = {(d.file, d.span) for d in (*read, *infinite) if d.code == "threshold-not-finite"}
+        evaluated = [*infinite, *self._evaluated(known)]
         # What both find is kept as evaluated, with the calls that led there; a literal is judged by reading.
         said = {(d.code, d.file, d.span): d.message for d in read}
         kept = [d for d in evaluated if said.get((d.code, d.file, d.span), d.message) == d.message]
+        words = {(d.code, d.message) for d in read}
+        kept = [d for d in kept if d.span is not None or (d.code, d.message) not in words]
         diagnostics = [*kept, *diagnostics]
         if answer["error"] is not None:
             error = self._error(answer["error"], answer.get("limit"))
@@ -232,7 +252,7 @@ class _Explanation:
     def _evaluated(self, infinite: set[tuple[str | None, Span | None]]) -> list[Diagnostic]:
         """Place the findings of lowering and of the rules, and the refused prompts.
 
-        ``infinite`` are the thresholds that reading refused; the evaluation saw None there.
+        ``infinite`` are the thresholds that are not finite; the evaluation saw None there.
         """
         lowered = self._attempt.lowered
         if lowered is None:
@@ -253,8 +273,51 @@ class _Explanation:
                 )
             )
         findings = [f for f in findings if not is_placeholder(f.message)]
-        self._places.prepare({p.call for f in findings for p in (f.place, *(place for _, place in f.related))})
-        return [self._placed(finding) for finding in findings]
+        return list(islice(self._each_once(findings), self._limits.mistakes + 1))
+
+    def _each_once(self, findings: list[CallFinding]) -> Iterator[Diagnostic]:
+        """Place the findings; what several calls of a helper find unknown in one literal is one mistake.
+
+        They differ in what could be meant: the tasks of a workflow but for the one that names another.
+        """
+        seen: set[tuple[str, str, Span]] = set()
+        said: set[tuple[str, str, str | None, Span | None]] = set()
+        calls = list(dict.fromkeys(p.call for f in findings for p in (f.place, *(place for _, place in f.related))))
+        calls.reverse()
+        for finding in findings:
+            if calls and not self._places.is_prepared(finding.place.call):
+                self._places.prepare([calls.pop() for _ in range(min(len(calls), _AT_A_TIME))])
+            place = self._places.find(finding.place)
+            if finding.code.startswith("unknown-") and place is not None and isinstance(place.node, tree.Literal):
+                key = (finding.code, place.file.shown, place.span)
+                if key in seen:
+                    continue
+                seen.add(key)
+            placed = self._placed(finding)
+            if (same := (placed.code, placed.message, placed.file, placed.span)) not in said:
+                said.add(same)
+                yield placed
+
+    def _infinite(self) -> Iterator[Diagnostic]:
+        """Refuse the thresholds that are None though their expression cannot mean it: infinities arrive so."""
+        given = [
+            number
+            for number, (name, _, named) in enumerate(self._attempt.calls)
+            if name == "evaluate" and any(key == "threshold" and value is None for key, value in named)
+        ]
+        self._places.prepare(given)
+        for number in given:
+            place = self._places.find(InCall(number, Spot("threshold")))
+            if place is None or place.node is None:
+                continue
+            hidden = "threshold" if place.file.cut(place.span).startswith("*") else ""
+            if not may_be_none(place.file, place.node, hidden):
+                message = "threshold is a finite number, and this one is None, as a computed infinity is"
+                yield self._placed(
+                    CallFinding(
+                        "threshold-not-finite", f"{message}; leave it out for none", InCall(number, Spot("threshold"))
+                    )
+                )
 
     def _is_pair_of(self, finding: CallFinding, infinite: set[tuple[str | None, Span | None]]) -> bool:
         """Tell whether a direction lacks its threshold only because that one is refused."""
@@ -335,6 +398,8 @@ class _Explanation:
             return Diagnostic(
                 "limit-exceeded", f"{what} may be at most {most:,}; this is {measured:,}", shown, span, related
             )
+        if message.startswith(_NO_MEMORY):
+            return Diagnostic("limit-exceeded", heap_is_full(self._limits), shown, span, related)
         if message == _TOO_MANY_CALLS:
             most = self._limits.call_depth
             return Diagnostic(

@@ -348,6 +348,20 @@ def read_workflow(
     None without a diagnostic is a manifest that has no such table. A Reference stands for a
     playbook that is compiled at launch. Without places the text could not be read at all.
     """
+    content, findings, diagnostics, places = read_findings(text, file, kind)
+    if places is not None:
+        diagnostics = to_diagnostics(findings, places, file)
+    return content, diagnostics, places
+
+
+def read_findings(
+    text: str, file: str, kind: Literal["toml", "json"]
+) -> tuple[Workflow | Reference | None, list[Finding], list[Diagnostic], Places | None]:
+    """Read as ``read_workflow`` does, with findings for the rules in place of their diagnostics.
+
+    None without a diagnostic is a manifest that has no such table. A Reference stands for a
+    playbook that is compiled at launch. Without places the text could not be read at all.
+    """
     data: Any
     if kind == "toml":
         data, layout, diagnostics = toml_text.read(text, file)
@@ -356,17 +370,17 @@ def read_workflow(
         data, positions, diagnostics = json_text.read(text, file)
         places = Places(positions, (), kind)
     if diagnostics:
-        return None, diagnostics, None
+        return None, [], diagnostics, None
     if kind == "toml":
         if TABLE not in data:
-            return None, [], places
+            return None, [], [], places
         data = data[TABLE]
     content: Workflow | Reference | None
     if kind == "toml" and isinstance(data, dict) and "file" in data:
         content, findings = _read_reference(data)
     else:
         content, findings = ir.read(data)
-    return content, to_diagnostics(findings, places, file), places
+    return content, findings, [], places
 
 
 def _read_reference(table: dict[str, Any]) -> tuple[Reference | None, list[Finding]]:

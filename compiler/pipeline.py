@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from crucible.compiler.attempt import Attempt
     from crucible.compiler.frontend.lower import CallFinding
-    from crucible.compiler.frontend.scan import Fault
     from crucible.compiler.frontend.params import Declarations
+    from crucible.compiler.frontend.scan import Fault
     from crucible.compiler.frontend.source_file import SourceFile
     from crucible.compiler.manifest import Places, Reference
     from crucible.schemas.ir import Workflow
@@ -119,7 +119,9 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     text, diagnostics = manifest.decode(data, path)
     if text is None:
         return Compiled(None, diagnostics)
-    content, diagnostics, places = _by_hand(text, path)
+    content, read, diagnostics, places = manifest.read_findings(text, path, _form(path))
+    if places is not None:
+        diagnostics = manifest.to_diagnostics(read, places, path)
     texts = {path: text}
     if isinstance(content, manifest.Reference) and places is not None:
         source = _referred(content, path, options.limits)
@@ -132,7 +134,8 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
                 Diagnostic("missing-key", "the manifest has no [workflow]; compile one with --manifest", path)
             ]
         return Compiled(None, diagnostics, texts=texts)
-    findings = rules.judge(content, rules.facts_by_hand(content, options.judge_direction()))
+    facts = rules.facts_by_hand(content, options.judge_direction(), read)
+    findings = rules.as_written(rules.judge(content, facts), read)
     if not findings and not diagnostics and options.admit:
         findings = _admission(content, options)
     if options.params:
@@ -144,12 +147,9 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts)
 
 
-def _by_hand(text: str, path: str) -> "tuple[Workflow | Reference | None, list[Diagnostic], Places | None]":
-    """Read IR that was written by hand, in the form that its path tells."""
-    from crucible.compiler import manifest
-
-    kind: Literal["toml", "json"] = "toml" if path.endswith(".toml") else "json"
-    return manifest.read_workflow(text, path, kind)
+def _form(path: str) -> Literal["toml", "json"]:
+    """Return the form of IR that was written by hand, which its path tells."""
+    return "toml" if path.endswith(".toml") else "json"
 
 
 def _referred(reference: "Reference", path: str, limits: Limits) -> tuple[str, bytes] | Refusal:
@@ -193,8 +193,10 @@ def declared_params(
         from crucible.compiler import manifest
 
         text, diagnostics = manifest.decode(read, path)
-        content, diagnostics, places = _by_hand(text, path) if text is not None else (None, diagnostics, None)
-        texts = {} if text is None else {path: text}
+        if text is None:
+            return None, diagnostics, {}
+        content, diagnostics, places = manifest.read_workflow(text, path, _form(path))
+        texts = {path: text}
         if not isinstance(content, manifest.Reference) or places is None:
             return None, diagnostics, texts
         source = _referred(content, path, limits)
@@ -240,12 +242,14 @@ class _Compilation:
             return self._evaluate(sandbox, params)
 
     def read_params(self) -> tuple["Declarations | None", list[Diagnostic], dict[str, str]]:
-        """Read the declarations alone."""
+        """Read the declarations alone, of a source that can be read and has a lane."""
         with Sandbox(self._limits, self._serve, self._options.connect) as sandbox:
-            if self._scan() and self._attempt.lane == "playbook":
-                self._bind_params(sandbox)
-            elif not self._diagnostics and self._attempt.lane_fault:
-                self._explain(sandbox)
+            if self._scan():
+                attempt = self._attempt
+                if attempt.lane == "playbook" and not attempt.lane_fault:
+                    self._bind_params(sandbox)
+                if attempt.lane_fault or not attempt.lane_known or self._files[0].source.faults:
+                    self._explain(sandbox)
         errors = [d for d in arrange(self._diagnostics) if d.severity is Severity.ERROR]
         return self._declarations, errors, self._texts
 
@@ -385,7 +389,9 @@ class _Compilation:
             from crucible.compiler.frontend.lower import ExternalText, Recorded, lower
             from crucible.compiler.frontend.lower import Options as LowerOptions
 
+            sandbox.when_slow = self._give_up_on_unknown_names
             answer = sandbox.finish()
+            sandbox.when_slow = None
             check_answer(answer, self._files)
         except Death as death:
             attempt.death = death
@@ -410,6 +416,7 @@ class _Compilation:
                 engine_origin=frozenset(origins.made),
                 splice=origins.splice,
                 refused=frozenset(origins.refused),
+                behind_loop=frozenset(origins.behind_loop),
             )
             attempt.findings = rules.judge(lowered.workflow, facts)
             if not attempt.findings and not lowered.findings:
@@ -417,6 +424,13 @@ class _Compilation:
         if attempt.is_clean and not self._diagnostics:
             return self._result(sandbox)
         return self._explain(sandbox)
+
+    def _give_up_on_unknown_names(self) -> None:
+        """End an evaluation that may only look for what its unknown names mean, which can take it minutes."""
+        from crucible.compiler.explain import has_unknown_names
+
+        if has_unknown_names(self._attempt):
+            raise Death("evaluator-crashed", NO_ANSWER)
 
     def _leaks(self, sandbox: Sandbox, params: dict[str, Any]) -> "list[CallFinding]":
         """Find external text without its marks, by evaluating with other text."""

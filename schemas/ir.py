@@ -91,6 +91,7 @@ class TopKTask(Task):
     """A reducer that keeps the k best of its dependencies by score."""
 
     kind: ClassVar[str] = "top_k"
+    join: str = "passed"
     k: int
     direction: str
 
@@ -228,14 +229,18 @@ _MUST = {
     "top_k": ("name", "k", "direction"),
     "engine": ("name", "op"),
 }
+# What a task has in the place of a required value that is bad or missing.
+_STAND_INS: dict[str, Any] = {"name": "", "prompt": "", "command": "", "k": 1, "direction": "lower"}
 _NULLABLE = ("harness", "model", "effort", "isolation", "session", "threshold", "direction", "source", "tiebreak")
 
 
 def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, list[Finding]]:
     """Read a workflow from plain data, with the defaults of ir.md §1; the findings say what does not fit.
 
-    A bad value takes its default and an unknown key is left out, so that the rules can judge the
-    rest. The workflow is None when they could not: a task cannot be built, or the type or the result is bad.
+    A bad value takes its default, or where there is none a stand-in, a bad element and an unknown key
+    are left out, so that the rules can judge the rest, knowing the findings. A bad type becomes
+    "custom", which asks for least, and a task of unknown kind or operation an agent's. The workflow
+    is None when there is no list of tasks.
 
     ``canonical`` holds the data to what the canonical JSON writes: every key that is always written,
     none that is left out, and names and fields that a compiled workflow can have. It is what
@@ -253,6 +258,9 @@ def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, li
         problems = list(_params_findings(params))
         findings += problems
         params = None if problems else params
+    if bad_head:
+        lane = lane if lane in LANES else "custom"
+        result = result if is_text(result) else None
     rows = plain.get("task")
     if "task" not in plain:
         findings.append(Finding("missing-key", 'a workflow needs the key "task"', At()))
@@ -263,9 +271,8 @@ def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, li
     for index, row in enumerate(rows or []):
         task, problems = read_task(row, index, canonical=canonical)
         findings += problems
-        if task is not None:
-            tasks.append(task)
-    if rows is None or bad_head or len(tasks) < len(rows):
+        tasks.append(task)
+    if rows is None:
         return None, findings
     workflow = Workflow(type=lane, result=result, params=params, task=tuple(tasks))
     if canonical and not findings:
@@ -279,16 +286,20 @@ def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, li
     return workflow, findings
 
 
-def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task | None, list[Finding]]:
+def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task, list[Finding]]:
     """Read one task from plain data; ``index`` is its place in the list, ``canonical`` as in ``read``."""
     if not isinstance(row, dict):
-        return None, [Finding("wrong-type", f"a task is a table, not {kind_of(row)}", At(None, "task", index))]
-    if "kind" not in row:
-        return None, [Finding("missing-key", 'a task needs the key "kind"', At(index))]
-    kind = row["kind"]
-    findings = list(_value_findings("kind", kind, _STRING, tuple(KINDS), At(index, "kind")))
+        finding = Finding("wrong-type", f"a task is a table, not {kind_of(row)}", At(None, "task", index))
+        return AgentTask(name="", prompt=""), [finding]
+    if "kind" in row:
+        findings = list(_value_findings("kind", row["kind"], _STRING, tuple(KINDS), At(index, "kind")))
+    else:
+        findings = [Finding("missing-key", 'a task needs the key "kind"', At(index, "kind"))]
     if findings:
-        return None, findings
+        common = {key: value for key, value in row.items() if key in _COMMON and key != "kind"}
+        task, others = read_task({"kind": "agent", "prompt": "", **common}, index)
+        return task, [*findings, *others]
+    kind = row["kind"]
     allowed = (*_COMMON, *_OWN_FIELDS[kind])
     values: dict[str, Any] = {}
     for key, value in row.items():
@@ -299,6 +310,8 @@ def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task
             )
             continue
         type_name, choices = _TASK_TABLE[key]
+        if kind == "top_k" and key == "join":
+            choices = ("passed",)  # ir.md §1: a top_k reads whatever passed
         if value is None and key in _NULLABLE and key not in _MUST[kind]:
             continue
         problems = list(_value_findings(key, value, type_name, choices, at))
@@ -309,13 +322,17 @@ def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task
             values[key] = [element for element in value if is_text(element)]
     meant = [finding.suggestion for finding in findings]
     findings += [
-        Finding("missing-key", f'a task of kind {kind} needs the key "{key}"', At(index))
+        Finding("missing-key", f'a task of kind {kind} needs the key "{key}"', At(index, key))
         for key in _MUST[kind]
         if key not in row and key not in meant
     ]
-    if any(key not in values for key in _MUST[kind]):
-        return None, findings
-    task = KINDS[kind](**_task_values(values, row))
+    for finding in findings:
+        if finding.suggestion == "name" and is_text(row[finding.at.field]):
+            values["name"] = row[finding.at.field]  # others call it so
+    made = _task_values(values, row)
+    if kind == "engine" and "op" not in made:
+        kind, made = "agent", {key: value for key, value in made.items() if key in _COMMON}
+    task = KINDS[kind](**{**{key: _STAND_INS[key] for key in _MUST[kind] if key in _STAND_INS}, **made})
     if canonical and not findings:
         findings += _form_findings(f"a task of kind {kind}", row, task_to_plain(task), At(index))
         findings += _task_findings(task, index)

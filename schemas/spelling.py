@@ -3,8 +3,12 @@
 from collections.abc import Iterable
 
 _MOST_STEPS = 2
-_LONGEST = 256  # characters; no name and no part of a path has more, so nobody mistyped a longer word
+_MOST_WORK = 20_000  # more than it takes to look among 128 names of 128 characters, or 800 of five
+_EACH = 20  # what a candidate costs beside the characters of the word
 _MOST_LISTED = 8
+
+# So many unknown words of one kind are searched for what they mean; the search for more could outlast the reader.
+MOST_SEARCHED = 100
 
 
 def distance(left: str, right: str, limit: int) -> int:
@@ -17,6 +21,14 @@ def distance(left: str, right: str, limit: int) -> int:
     # A step changes the length by one at most, and the set of characters by two.
     if abs(len(left) - len(right)) > limit or len(set(left) ^ set(right)) > 2 * limit:
         return far
+    # What both begin or end with costs nothing.
+    while left and right and left[0] == right[0]:
+        left, right = left[1:], right[1:]
+    while left and right and left[-1] == right[-1]:
+        left, right = left[:-1], right[:-1]
+    if min(len(left), len(right)) <= 1:
+        shorter, longer = sorted((left, right), key=len)
+        return min(len(longer) - (bool(shorter) and shorter in longer), far)
     rows = [{j: j for j in range(min(limit, len(right)) + 1)}]
     floor = 0
     for i, a in enumerate(left, 1):
@@ -45,20 +57,22 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
 
     A candidate fits when its distance is at most 2, at most a third of the longer word's length
     (rounded up) and smaller than the shorter word's length; a case-only difference always fits.
-    Ties are broken alphabetically. A word of more than 256 characters is near to none.
+    Ties are broken alphabetically. Among more candidates than can be searched in a moment none is.
     """
     best: tuple[int, str] | None = None
-    if len(word) > _LONGEST:
+    candidates = tuple(candidates)
+    if (len(word) + _EACH) * len(candidates) > _MOST_WORK:
         return None
     for candidate in candidates:
-        if candidate == word or abs(len(candidate) - len(word)) > _LONGEST:
+        if candidate == word:
             continue
         if candidate.casefold() == word.casefold():
             steps = 0
         else:
             longer, shorter = max(len(word), len(candidate)), min(len(word), len(candidate))
-            steps = distance(word, candidate, _MOST_STEPS)
-            if steps > min(_MOST_STEPS, -(-longer // 3)) or steps >= shorter:
+            most = min(_MOST_STEPS, -(-longer // 3), shorter - 1, best[0] if best else _MOST_STEPS)
+            steps = distance(word, candidate, most)
+            if steps > most:
                 continue
         if best is None or (steps, candidate) < best:
             best = (steps, candidate)

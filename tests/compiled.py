@@ -52,6 +52,7 @@ def tasks(draw: st.DrawFn, name: str, earlier: tuple[str, ...]) -> ir.Task:
         better = None if threshold is None else draw(direction)
         return ir.EvaluateTask(command=draw(strings()), threshold=threshold, direction=better, **common)
     if kind == "top_k":
+        common["join"] = "passed"
         return ir.TopKTask(k=draw(st.integers(1, 2**31 - 1)), direction=draw(direction), **common)
     op = draw(st.sampled_from(ir.OPERATIONS))
     operand = st.sampled_from(earlier or (name,))

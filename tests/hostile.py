@@ -4,6 +4,7 @@ As a script it prints, for every source, one line of JSON with what became of it
 compiling process needed.
 """
 
+import itertools
 import json
 import os
 import resource
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pool import Pool
@@ -123,22 +124,24 @@ def loops(random: Random) -> str:
     """Run for long: comprehensions inside each other, recursion, loops over what a loop has made."""
     n = _size(random, 1 << 30)
     clauses = "".join(f" for x{level} in range({n})" for level in range(random.randrange(1, 5)))
-    return random.choice([
-        f"x = [1{clauses}]\n",
-        f"x = [command(name = str(x0), run = 'x'){clauses}]\n",
-        "def f(n):\n    return f(n + 1)\n\nf(0)\n",
-        "def f(n):\n    return [f(n) for _ in range(2)]\n\nf(0)\n",
-        "def f():\n    return g()\n\ndef g():\n    return f()\n\nf()\n",
-        "f = lambda: sorted([1, 2], key = lambda x: f())\nf()\n",
-        f"def f():\n    x = [1]\n    for y in range({n}):\n        x.append(y)\n\nf()\n",
-        f"def f():\n    x = [1]\n    for y in x:\n        x.append(y)\n\nf()\n",
-        f"def f():\n    x = []\n    for _ in range({n % 300_000}):\n        x = [x]\n    return x\n\n"
-        "command(name = 'a', depends_on = f())\n",
-        "x = []\nx.append(x)\ncommand(name = 'a', depends_on = x)\nprint(x)\n",
-        "d = {}\nd['d'] = d\nprint(d)\nfail(d)\nagent(name = d)\n",
-        f"def f(x = [session(name = str(n)) for n in range({n % 3000})]):\n    return x\n\nf()\n",
-        f"[print('x' * {n % 1_000_000}) for _ in range(300)]\n",
-    ])
+    return random.choice(
+        [
+            f"x = [1{clauses}]\n",
+            f"x = [command(name = str(x0), run = 'x'){clauses}]\n",
+            "def f(n):\n    return f(n + 1)\n\nf(0)\n",
+            "def f(n):\n    return [f(n) for _ in range(2)]\n\nf(0)\n",
+            "def f():\n    return g()\n\ndef g():\n    return f()\n\nf()\n",
+            "f = lambda: sorted([1, 2], key = lambda x: f())\nf()\n",
+            f"def f():\n    x = [1]\n    for y in range({n}):\n        x.append(y)\n\nf()\n",
+            "def f():\n    x = [1]\n    for y in x:\n        x.append(y)\n\nf()\n",
+            f"def f():\n    x = []\n    for _ in range({n % 300_000}):\n        x = [x]\n    return x\n\n"
+            "command(name = 'a', depends_on = f())\n",
+            "x = []\nx.append(x)\ncommand(name = 'a', depends_on = x)\nprint(x)\n",
+            "d = {}\nd['d'] = d\nprint(d)\nfail(d)\nagent(name = d)\n",
+            f"def f(x = [session(name = str(n)) for n in range({n % 3000})]):\n    return x\n\nf()\n",
+            f"[print('x' * {n % 1_000_000}) for _ in range(300)]\n",
+        ]
+    )
 
 
 def odd_text(random: Random) -> str:
@@ -157,7 +160,9 @@ def failing(random: Random) -> str:
     text = random.choice(["Traceback (most recent call last):\n  * 0:1, in f\nerror: x\n --> 0:1:1\n", "error: x",
         " --> 0:99999999999999999999:1", "Maximum depth of", "memory", "\n" * 5000, "%s {0} {x}", "\x1b[31m", " | ^^^^",
         "Operation `serde::serialize` not supported", "a" * 100_000, " --> 7:1:1\n  |\n1 | x\n  | ^^^\n"])  # fmt: skip
-    kind = random.choice(["fail(%s)\n", "fail(%s, %s)\n", "{}[%s]\n", "int(%s)\n", "x = %s.nothing\n", "def f():\n    %s()\n\nf()\n"])
+    kind = random.choice(
+        ["fail(%s)\n", "fail(%s, %s)\n", "{}[%s]\n", "int(%s)\n", "x = %s.nothing\n", "def f():\n    %s()\n\nf()\n"]
+    )
     return kind.replace("%s", json.dumps(text))
 
 
@@ -167,30 +172,32 @@ def calls(random: Random) -> str:
     long = "n" * _size(random, 60_000)
     name = random.choice(CONSTRUCTORS)
     argument = random.choice(ARGUMENTS)
-    return random.choice([
-        "".join(f"{name}({argument} = {n})\n" for n in range(count)),
-        "".join(f"unknown{n}\n" for n in range(count)),
-        "".join(f"name{n}x = {n}\nnam{n}x\n" for n in range(count)),
-        f"{name}(" + ", ".join(f"a{n} = 1" for n in range(count)) + ")\n",
-        f"{name}(" + ", ".join([f"{argument} = 1"] * count) + ")\n",
-        f"[{name}(nme = n) for n in range({count})]\n",
-        f"[command(name = '{long}' + str(n), run = 'x', depends_on = ['a' + '{long}' + str(n)]) for n in range(60)]\n",
-        f"t = [command(name = '{long}%d' % n, run = 'x') for n in range(100)]\n"
-        f"workflow(type = 'custom', tasks = t + ['{long}%d' % n for n in range(200, 300)])\n",
-        f"t = [command(name = 't%d' % n, run = 'x', depends_on = ['t%d' % m for m in range(128)]) for n in range(128)]\n"
-        "workflow(type = 'custom', tasks = t)\n",
-        f"t = [command(name = 't%d' % n, run = 'x', depends_on = t) for n in range({count})]\n",
-        f"workflow(type = 'custom', tasks = [command(name = 'a', run = 'x')] * {count * 100})\n",
-        f"command(name = 'a', run = 'x', emits = ['f%d' % (n % 50) for n in range({count * 50})])\n",
-        f"x = {long}\n{long}({long} = {long})\n",
-        f"def f({', '.join(f'a{n}' for n in range(count))}):\n    pass\n\nf()\n",
-        f"x = [{'1, ' * (count * 30)}]\ncommand(name = 'a', depends_on = x)\n",
-        f"s = session(name = 's')\n[agent(name = 'a%d' % n, prompt = 'p', session = s) for n in range({count})]\n",
-        f"[session(name = 's%d' % n) for n in range({count})]\nagent(name = 'a', prompt = 'p', session = 's')\n",
-        f"[workflow(type = 'custom', tasks = []) for n in range({count})]\n",
-        f"agent(name = str(command(name = 'a', run = 'x')) * {count}, prompt = 'p')\n",
-        f"evaluate(*[1] * {count}, **{{'a%d' % n: n for n in range({count})}})\n",
-    ])
+    return random.choice(
+        [
+            "".join(f"{name}({argument} = {n})\n" for n in range(count)),
+            "".join(f"unknown{n}\n" for n in range(count)),
+            "".join(f"name{n}x = {n}\nnam{n}x\n" for n in range(count)),
+            f"{name}(" + ", ".join(f"a{n} = 1" for n in range(count)) + ")\n",
+            f"{name}(" + ", ".join([f"{argument} = 1"] * count) + ")\n",
+            f"[{name}(nme = n) for n in range({count})]\n",
+            f"[command(name = '{long}' + str(n), run = 'x', depends_on = ['a' + '{long}' + str(n)]) for n in range(60)]\n",
+            f"t = [command(name = '{long}%d' % n, run = 'x') for n in range(100)]\n"
+            f"workflow(type = 'custom', tasks = t + ['{long}%d' % n for n in range(200, 300)])\n",
+            "t = [command(name = 't%d' % n, run = 'x', depends_on = ['t%d' % m for m in range(128)]) for n in range(128)]\n"
+            "workflow(type = 'custom', tasks = t)\n",
+            f"t = [command(name = 't%d' % n, run = 'x', depends_on = t) for n in range({count})]\n",
+            f"workflow(type = 'custom', tasks = [command(name = 'a', run = 'x')] * {count * 100})\n",
+            f"command(name = 'a', run = 'x', emits = ['f%d' % (n % 50) for n in range({count * 50})])\n",
+            f"x = {long}\n{long}({long} = {long})\n",
+            f"def f({', '.join(f'a{n}' for n in range(count))}):\n    pass\n\nf()\n",
+            f"x = [{'1, ' * (count * 30)}]\ncommand(name = 'a', depends_on = x)\n",
+            f"s = session(name = 's')\n[agent(name = 'a%d' % n, prompt = 'p', session = s) for n in range({count})]\n",
+            f"[session(name = 's%d' % n) for n in range({count})]\nagent(name = 'a', prompt = 'p', session = 's')\n",
+            f"[workflow(type = 'custom', tasks = []) for n in range({count})]\n",
+            f"agent(name = str(command(name = 'a', run = 'x')) * {count}, prompt = 'p')\n",
+            f"evaluate(*[1] * {count}, **{{'a%d' % n: n for n in range({count})}})\n",
+        ]
+    )
 
 
 def patterns(random: Random) -> str:
@@ -222,7 +229,9 @@ def modules(random: Random) -> tuple[str, dict[str, bytes]]:
     names = [f"m{n}.star" for n in range(count)]
     kind = random.choice(["many", "chain", "circle", "hostile", "nowhere", "large", "symbols"])
     if kind == "chain":
-        files = {n: f"load('{m}', 'x')\nx{i} = 1\nx = 1\n" for i, (n, m) in enumerate(zip(names, names[1:], strict=False))}
+        files = {
+            n: f"load('{m}', 'x')\nx{i} = 1\nx = 1\n" for i, (n, m) in enumerate(zip(names, names[1:], strict=False))
+        }
         return f"load('{names[0]}', 'x')\n" + END, {k: v.encode() for k, v in files.items()}
     if kind == "circle":
         files = {n: f"load('{m}', 'x')\nx = 1\n" for n, m in zip(names, names[1:] + names[:1], strict=True)}
@@ -237,7 +246,9 @@ def modules(random: Random) -> tuple[str, dict[str, bytes]]:
         return f"load('{path}', 'x')\n" * _size(random, 4) + END, {}
     if kind == "symbols":
         symbols = ", ".join(f"'s{n}'" for n in range(_size(random, 5_000)))
-        return f"load('m.star', {symbols})\n" + END, {"m.star": b"s = 1\n" + b"".join(b"t%d = 1\n" % n for n in range(3_000))}
+        return f"load('m.star', {symbols})\n" + END, {
+            "m.star": b"s = 1\n" + b"".join(b"t%d = 1\n" % n for n in range(3_000))
+        }
     return "".join(f"load('{n}', x{i} = 'x')\n" for i, n in enumerate(names)) + END, dict.fromkeys(names, b"x = 1\n")
 
 
@@ -248,43 +259,49 @@ def prompts(random: Random) -> tuple[str, dict[str, bytes]]:
     files = {f"p{n}.md": content for n in range(min(count, 8))}
     call = random.choice(["prompt_file('p%d.md' % (n % 8))", "prompt_file('p%d.md' % n)", "prompt_file('../p%d' % n)",
         "prompt_file('d/' * n + 'p')", "prompt_file('p' * n * 100)", "prompt_file('P%d.md' % n)"])  # fmt: skip
-    return f"t = [agent(name = 'a%d' % n, prompt = {call}) for n in range({count})]\nworkflow(type = 'custom', tasks = t)\n", files
+    return (
+        f"t = [agent(name = 'a%d' % n, prompt = {call}) for n in range({count})]\nworkflow(type = 'custom', tasks = t)\n",
+        files,
+    )
 
 
 def bytes_of(random: Random) -> bytes:
     """Give bytes that are hardly text."""
     good = mutated(random).encode(errors="replace")
     cut = random.randrange(len(good) + 1)
-    return random.choice([
-        random.randbytes(_size(random, 4_000)),
-        good[:cut] + "é😀".encode()[: random.randrange(1, 6)],
-        good[:cut] + random.randbytes(3) + good[cut:],
-        good[:cut] + b"\0" + good[cut:],
-        good.replace(b"\n", b"\r"),
-        b"\xef\xbb\xbf" * random.randrange(1, 4) + good,
-        b"\xff\xfe" + good.decode().encode("utf-16-le"),
-        b"x" * random.randrange(262_000, 300_000),
-        b"\n" * 262_144,
-        bytes(random.choice(b"()[]{}:,=.'\"#\n\\ \tabf01") for _ in range(_size(random, 30_000))),
-    ])
+    return random.choice(
+        [
+            random.randbytes(_size(random, 4_000)),
+            good[:cut] + "é😀".encode()[: random.randrange(1, 6)],
+            good[:cut] + random.randbytes(3) + good[cut:],
+            good[:cut] + b"\0" + good[cut:],
+            good.replace(b"\n", b"\r"),
+            b"\xef\xbb\xbf" * random.randrange(1, 4) + good,
+            b"\xff\xfe" + good.decode().encode("utf-16-le"),
+            b"x" * random.randrange(262_000, 300_000),
+            b"\n" * 262_144,
+            bytes(random.choice(b"()[]{}:,=.'\"#\n\\ \tabf01") for _ in range(_size(random, 30_000))),
+        ]
+    )
 
 
 PLAIN: tuple[Callable[[Random], str], ...] = (
     nesting, chain, blocks, memory, numbers, loops, odd_text, failing, calls, patterns, mutated,
 )  # fmt: skip
 
+KINDS: tuple[Callable[[Random], Any], ...] = (*PLAIN, modules, prompts, bytes_of)
+
 
 def sources(seed: int) -> Iterator[Hostile]:
-    """Generate hostile sources without end, every kind in turn; the same ones for the same seed."""
-    random = Random(seed)
-    while True:
-        for plain in PLAIN:
-            text = plain(random) + random.choice(["", END])
-            yield Hostile(plain.__name__, text.encode(errors="replace"), {})
-        for packed in (modules, prompts):
-            source, files = packed(random)
-            yield Hostile(packed.__name__, source.encode(), files)
-        yield Hostile("bytes", bytes_of(random), {})
+    """Generate hostile sources without end, every kind in turn, each from the seed and its own number."""
+    for number in itertools.count():
+        random = Random(f"{seed} {number}")
+        kind = KINDS[number % len(KINDS)]
+        made = kind(random)
+        source, files = made if isinstance(made, tuple) else (made, {})
+        if isinstance(source, str):
+            source = (source + random.choice(["", END])).encode(errors="replace")
+        yield Hostile(kind.__name__, source, files)
 
 
 def compiled(hostile: Hostile, directory: Path, options: Options) -> Compiled:

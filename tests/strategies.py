@@ -84,7 +84,9 @@ def tasks() -> st.SearchStrategy[ir.Task]:
             threshold=st.one_of(st.none(), floats()),
             direction=st.one_of(st.none(), direction),
         ),
-        st.builds(ir.TopKTask, **common, k=st.integers(1, 2**31 - 1), direction=direction),
+        st.builds(
+            ir.TopKTask, **{**common, "join": st.just("passed")}, k=st.integers(1, 2**31 - 1), direction=direction
+        ),
         st.builds(ir.EngineTask, **common, op=st.sampled_from(ir.OPERATIONS), source=optional, tiebreak=optional),
     )
 

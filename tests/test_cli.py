@@ -405,6 +405,15 @@ def test_a_fault_of_ours_is_3_and_one_line(good: Path, error: str) -> None:
     assert re.fullmatch(rf"crucible: a fault of ours: {kind}.*report it.*--debug.*\n".encode(), done.err)
 
 
+@pytest.mark.parametrize("error", ["RuntimeError from stop", "BrokenPipeError(32, 'x')", "ValueError from KeyError()"])
+def test_an_interrupt_inside_of_another_exception_is_130(good: Path, error: str) -> None:
+    """An import or the end of a with block makes something else of it."""
+    wrapped = f"try:\n        raise KeyboardInterrupt\n    except BaseException as stop:\n        raise {error}"
+    program = _FAULT.replace("raise {error}", wrapped)
+    done = subprocess.run([sys.executable, "-P", "-c", program, *COMPILE], cwd=good, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 @pytest.mark.parametrize("command", [COMPILE, ("plan", "params", "--file", "workflow.star"), ("lint", "workflow.star")])
 def test_a_fault_of_ours_is_one_object_of_json(good: Path, command: tuple[str, ...]) -> None:
     """A bot that reads reports gets one."""

@@ -311,7 +311,11 @@ def test_a_parameter_without_value_and_example_compiles_to_nothing(tmp_path: Pat
     """What reading finds is told, and that there is no product is no success."""
     source = PLAYBOOK.replace('"example": "tides", ', "")
     done = crucible(*COMPILE, "--format", "json", cwd=pack(tmp_path, workflow=source))
-    assert (done.status, done.out, codes(done.report)) == (1, b"", ["param-without-example"])
+    assert (done.status, done.out) == (1, b"")
+    assert codes(done.report) == ["missing-param", "param-without-example"]
+    missing, warning = done.report["diagnostics"]
+    assert "--param" in missing["message"]
+    assert missing["related"][0]["span"] == warning["span"]
 
 
 # Admission

@@ -159,12 +159,12 @@ def test_a_workflow_is_a_table(plain: object) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "at", "survives"),
     [
-        ({"type": None}, "wrong-type", At(None, "type"), False),
-        ({"type": 3}, "wrong-type", At(None, "type"), False),
-        ({"type": ["custom"]}, "wrong-type", At(None, "type"), False),
-        ({"type": "costum"}, "unknown-value", At(None, "type"), False),
-        ({"result": 3}, "wrong-type", At(None, "result"), False),
-        ({"result": "\ud800"}, "wrong-type", At(None, "result"), False),
+        ({"type": None}, "wrong-type", At(None, "type"), True),
+        ({"type": 3}, "wrong-type", At(None, "type"), True),
+        ({"type": ["custom"]}, "wrong-type", At(None, "type"), True),
+        ({"type": "costum"}, "unknown-value", At(None, "type"), True),
+        ({"result": 3}, "wrong-type", At(None, "result"), True),
+        ({"result": "\ud800"}, "wrong-type", At(None, "result"), True),
         ({"params": []}, "wrong-type", At(None, "params"), True),
         ({"params": {"a": None}}, "wrong-type", At(None, "params"), True),
         ({"params": {"a": {"b": 1}}}, "wrong-type", At(None, "params"), True),
@@ -178,8 +178,8 @@ def test_a_workflow_is_a_table(plain: object) -> None:
         ({"tasks": []}, "unknown-key", At(None, "tasks", part="key"), True),
         ({"task": None}, "wrong-type", At(None, "task"), False),
         ({"task": {}}, "wrong-type", At(None, "task"), False),
-        ({"task": [3]}, "wrong-type", At(None, "task", 0), False),
-        ({"task": [COMMAND, None]}, "wrong-type", At(None, "task", 1), False),
+        ({"task": [3]}, "wrong-type", At(None, "task", 0), True),
+        ({"task": [COMMAND, None]}, "wrong-type", At(None, "task", 1), True),
     ],
 )
 def test_a_bad_workflow_is_found_at_its_field(change: dict[str, Any], code: str, at: At, *, survives: bool) -> None:
@@ -194,6 +194,38 @@ def test_a_workflow_without_tasks_is_found() -> None:
     workflow, findings = ir.read({"type": "custom"})
     assert workflow is None
     assert short(findings) == [("missing-key", At())]
+
+
+def test_what_is_bad_has_a_stand_in_that_asks_for_nothing() -> None:
+    """A type of no lane, a task of no kind and one without what it must have; the rules go on with the rest."""
+    rows = [{"name": "a", "kind": "comand", "depends_on": ["b"]}, {"nmae": "b", "kind": "engine"}, 3, {**TOP_K, "k": 0}]
+    workflow, findings = ir.read({"type": "costum", "result": 3, "task": rows})
+    assert workflow == ir.Workflow(
+        type="custom",
+        task=(
+            ir.AgentTask(name="a", prompt="", depends_on=("b",)),
+            ir.AgentTask(name="b", prompt=""),
+            ir.AgentTask(name="", prompt=""),
+            ir.TopKTask(name="best", k=1, direction="higher"),
+        ),
+    )
+    assert [finding.code for finding in findings] == [
+        "unknown-value",
+        "wrong-type",
+        "unknown-value",
+        "unknown-key",
+        "missing-key",
+        "wrong-type",
+        "out-of-range",
+    ]
+
+
+def test_a_top_k_reads_whatever_passed() -> None:
+    """It has no other join, in the canonical form neither."""
+    task, findings = ir.read_task(TOP_K, 0)
+    assert (task.join, findings) == ("passed", [])
+    task, findings = ir.read_task({**TOP_K, "join": "all"}, 0)
+    assert (task.join, short(findings)) == ("passed", [("unknown-value", At(0, "join"))])
 
 
 KNOBS = [
@@ -300,10 +332,10 @@ def test_every_field_has_a_bad_value_above() -> None:
     ],
 )
 def test_a_missing_key_is_found_at_the_task(base: dict[str, Any], missing: str) -> None:
-    """The table as a whole is the place, the key stands in the message, and no workflow comes of it."""
+    """The finding names the key, which the text has not, and the task is read with a stand-in for its value."""
     workflow, findings = ir.read(one({key: value for key, value in base.items() if key != missing}))
-    assert workflow is None
-    assert short(findings) == [("missing-key", At(1))]
+    assert workflow is not None
+    assert short(findings) == [("missing-key", At(1, missing))]
     assert f'"{missing}"' in findings[0].message
 
 
@@ -338,7 +370,7 @@ def test_a_misspelt_key_is_not_missing_as_well() -> None:
     """What is only a consequence of another mistake is not reported."""
     row = {"name": "b", "kind": "command", "comand": "make"}
     workflow, findings = ir.read(one(row))
-    assert workflow is None
+    assert workflow is not None
     assert [(finding.code, finding.suggestion) for finding in findings] == [("unknown-key", "command")]
 
 
@@ -375,7 +407,7 @@ def test_all_mistakes_are_found_at_once() -> None:
         ("unknown-key", At(None, "typ", part="key")),
         ("wrong-type", At(None, "result")),
         ("wrong-type", At(0, "prompt")),
-        ("missing-key", At(0)),
+        ("missing-key", At(0, "name")),
         ("out-of-range", At(1, "k")),
         ("unknown-value", At(1, "join")),
     ]

@@ -111,6 +111,25 @@ def test_mistakes_in_the_declarations_leave_no_product(tmp_path: Path, style: st
         assert done.err.count(b"error[invalid-params]: ") == 2
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (PLAYBOOK.replace('"playbook"', '"playbok"'), ["unknown-value"]),
+        (PLAYBOOK + "x = = 1\n", ["syntax-error"]),
+        (PLAYBOOK.replace("\n}\n", "\n} 3\n"), ["syntax-error"]),
+        (
+            PLAYBOOK.replace('"min": -3', '"min": 3').replace("tasks = []", "tasks = [,]"),
+            ["invalid-params", "syntax-error"],
+        ),
+    ],
+)
+def test_a_source_that_cannot_be_read_has_no_schema(tmp_path: Path, source: str, expected: list[str]) -> None:
+    """A schema would promise a launch that can never be."""
+    done = crucible(*PARAMS, "--format", "json", cwd=pack(tmp_path, workflow=source))
+    assert (done.status, done.out) == (1, b"")
+    assert sorted(set(codes(done.report))) == expected
+
+
 def test_a_source_that_is_no_text_declares_nothing(tmp_path: Path) -> None:
     """The scan finds it before anything else reads it."""
     done = crucible(*PARAMS, "--format", "json", cwd=pack(tmp_path, workflow=b"params = \xff"))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crucible.compiler.analysis.rules import RULES, Facts, facts_by_hand, judge
+from crucible.compiler.analysis.rules import RULES, Facts, as_written, facts_by_hand, judge
 from crucible.compiler.analysis.rules.case import Case
 from crucible.schemas import ir
 from crucible.schemas.codes import CODES
@@ -297,9 +297,23 @@ VIOLATIONS: Mapping[str, Row] = {
             at("emits-omits-score", 2, "tiebreak", related=(At(1, "emits"),)),
         ),
     ),
-    "a threshold without score, once, whoever else reads it": Row(
+    "a threshold without score, and a reader of it": Row(
         custom(evaluate("s", emits=("x",), threshold=1.0, direction="lower"), engine("grade", "g", "s", source="s")),
-        (at("emits-omits-score", 0, "emits"),),
+        (
+            at("emits-omits-score", 0, "emits"),
+            at("emits-omits-score", 1, "source", related=(At(0, "emits"),)),
+        ),
+    ),
+    "a reader of what declares no score and a field that is none": Row(
+        custom(evaluate("s", emits=("x", "b-c")), engine("grade", "g", "s", source="s")),
+        (
+            at("invalid-field", 0, "emits", 1),
+            at("emits-omits-score", 1, "source", related=(At(0, "emits"),)),
+        ),
+    ),
+    "a reader of what declares a misspelt score": Row(
+        custom(evaluate("s", emits=("score ",)), engine("grade", "g", "s", source="s")),
+        (at("invalid-field", 0, "emits", 0),),
     ),
     "a threshold without direction, and the reverse": Row(
         custom(evaluate("a", threshold=0.0), evaluate("b", direction="lower")),
@@ -389,7 +403,11 @@ VIOLATIONS: Mapping[str, Row] = {
     ),
     "a result that decides nothing and runs afterwards": Row(
         research(PROPOSE, APPLY, MEASURE, KEEP, command("note", stage="epilogue"), result="note"),
-        (at("result-not-decide", None, "result"),),
+        (at("epilogue-result", None, "result"), at("result-not-decide", None, "result")),
+    ),
+    "a source that only what depends on itself could bring": Row(
+        custom(command("a", "a"), engine("measure", "l"), engine("decide", "m", "a", source="l")),
+        (at("self-dependency", 0, "depends_on", 0), at("source-not-ancestor", 2, "source")),
     ),
     "a decision on what nobody measured": Row(
         research(PROPOSE, APPLY, command("bench", "deploy"), KEEP), (at("measurement-not-measured", 3, "source"),)
@@ -836,6 +854,63 @@ def test_facts_of_ir_by_hand_come_from_reading_it() -> None:
         refused=frozenset({(0, "required"), (0, "stage"), (1, "depend_on"), (1, "depends_on")}),
     )
     assert judge(workflow, facts) == []
+
+
+def by_hand(plain: object) -> list[tuple[str, At]]:
+    """Read and judge IR that was written by hand; return the findings of both."""
+    workflow, findings = ir.read(plain)
+    assert workflow is not None
+    judged = judge(workflow, facts_by_hand(workflow, findings=findings))
+    return [(each.code, each.at) for each in [*findings, *as_written(judged, findings)]]
+
+
+def test_a_bad_value_silences_no_rule_that_does_not_need_it() -> None:
+    """One wrong number in a task, and a cycle of two others is found all the same."""
+    rows = [
+        {"name": "k", "kind": "top_k", "k": 0, "direction": "lower", "depends_on": ["a"]},
+        {"name": "a", "kind": "command", "command": "true", "depends_on": ["b"]},
+        {"name": "b", "kind": "agent", "depends_on": ["a"]},
+    ]
+    assert by_hand({"type": "custom", "task": rows}) == [
+        ("out-of-range", At(0, "k")),
+        ("missing-key", At(2, "prompt")),
+        ("dependency-cycle", At(1)),
+    ]
+
+
+def test_what_a_bad_element_is_beside_keeps_its_place() -> None:
+    """The rules see neither bad elements nor their places, the author sees both."""
+    row = {"name": "c", "kind": "command", "command": "true"}
+    rows = [{**row, "depends_on": [3, "a", None, "a", "zz"], "emits": [[], "x", "y z"]}, {**row, "name": "a"}]
+    assert by_hand({"type": "custom", "task": rows}) == [
+        ("wrong-type", At(0, "depends_on", 0)),
+        ("wrong-type", At(0, "depends_on", 2)),
+        ("wrong-type", At(0, "emits", 0)),
+        ("unknown-task", At(0, "depends_on", 4)),
+        ("duplicate-dependency", At(0, "depends_on", 3)),
+        ("invalid-field", At(0, "emits", 2)),
+    ]
+
+
+@pytest.mark.parametrize("bad", [{"kind": "enigne"}, {"op": "mesure"}, {"op": None}])
+def test_a_task_of_unknown_kind_is_no_wrong_kind_elsewhere(bad: dict[str, object]) -> None:
+    """What names it may be right, whatever it was to be."""
+    unknown = {"name": "x", "kind": "engine", "op": "measure", "session": "s", "join": "passed"}
+    rows = [
+        {**unknown, "isolation": "worktree", **bad},
+        {"name": "g", "kind": "engine", "op": "grade", "source": "x", "tiebreak": "x", "depends_on": ["x"]},
+        {"name": "d", "kind": "engine", "op": "decide", "source": "x", "depends_on": ["x"]},
+    ]
+    for result in ("x", "d"):
+        found = by_hand({"type": "autoresearch", "result": result, "task": rows})
+        assert [at for _, at in found] == [At(0, *bad)]
+
+
+def test_a_misspelt_lane_asks_for_nothing() -> None:
+    """No lane's own rules hold, the others do."""
+    rows = [{"name": "m", "kind": "engine", "op": "measure", "required": False}]
+    found = by_hand({"type": "playbok", "task": rows})
+    assert found == [("unknown-value", At(None, "type")), ("engine-advisory", At(0))]
 
 
 def test_a_misspelt_result_makes_no_splice() -> None:

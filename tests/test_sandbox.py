@@ -190,6 +190,7 @@ def test_a_death_is_said_in_one_line(start: Start, program: str, code: str, word
         "receive(); os.write(2, b'memory allocation of 99 bytes failed'); os._exit(134)",
         "receive(); os.write(2, b'capacity overflow'); time.sleep(60)",
         "receive(); os.write(2, b'MemoryError'); time.sleep(60)",
+        "receive(); os.write(2, b'panicked at x.rs\\nAlignedSize must not exceed u32::MAX'); time.sleep(60)",
     ],
 )
 def test_a_death_for_want_of_memory_names_the_ceiling(start: Start, program: str) -> None:
@@ -330,12 +331,33 @@ def test_a_child_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.Monke
     assert descriptors() == before
 
 
+def test_who_waits_long_is_asked_once_and_may_give_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever does not give up gets the answer."""
+    monkeypatch.setattr(sandbox, "_SLOW", 0.01)
+    asked: list[str] = []
+    with start("import time; receive(); time.sleep(0.3); send({'late': 1}); receive(); time.sleep(60)") as child:
+        child.when_slow = lambda: asked.append("go on")
+        assert child.ask({}) == {"late": 1}
+        assert asked == ["go on"]
+
+        def give_up() -> None:
+            raise Death("given-up", "it takes too long")
+
+        child.when_slow = give_up
+        with pytest.raises(Death, match="it takes too long"):
+            child.ask({})
+
+
 def test_the_ceilings_travel_with_the_request(start: Start) -> None:
     """Those of the process are the first message, before anything of the pack."""
-    assert evaluation_config(Limits(ticks=5, call_depth=6, constructed=7, value_depth=8)) == {
+    limits = Limits(ticks=5, call_depth=6, constructed=7, value_depth=8, calls=9, elements=10, printed_lines=11)
+    assert evaluation_config(limits) == {
         "ticks": 5,
         "call_depth": 6,
         "constructed": 7,
+        "calls": 9,
+        "elements": 10,
+        "printed": 12,
         "value_depth": 8,
     }
     with start("receive(); send(CEILINGS)", Limits(seconds=25, heap_bytes=9)) as child:

@@ -190,8 +190,8 @@ def _missing(constructor: Constructor, bound: Bound, unknown: list[str]) -> list
 def _pair(bound: Bound, unknown: list[str]) -> Iterator[Problem]:
     """Check that threshold and direction of an evaluate come together."""
     for one, other in (("threshold", "direction"), ("direction", "threshold")):
-        if one == "direction" and "k" in bound.spots:
-            continue
+        if (one == "direction" and "k" in bound.spots) or bound.values.get(one) is UNKNOWN:
+            continue  # what reading does not know may be None
         if one in bound.values and bound.values.get(other) is None and _was_left_out(bound, other):
             if any(nearest(name, [other]) for name in unknown):
                 continue

@@ -14,7 +14,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import starlark
@@ -29,6 +30,7 @@ _LARGEST: Final = 1 << 1024  # beyond it no integer is a finite float
 _STACK: Final = 256 << 20  # address space only; a million nested lists take half of it
 _NOT_HANDED_OVER: Final = ("Operation `serde::serialize` not supported", "Maximum depth of", "Cycle detected while")
 _SHOWN_DEPTH: Final = 64
+_BOARD: Final = 8 << 20  # bytes of an error's text, which shows the lines of all callers; what comes behind is lost
 _REQUEST: Final = 0
 _ANSWER: Final = 1
 
@@ -100,48 +102,48 @@ class Evaluator:
         self._makes: dict[str, str] = {}
         self._params: dict[str, Any] = {}
         self._trace = ""
-        self._files: dict[int, _File] = {}
+        self._asked: set[int] = set()
         self._order: list[_File] = []
         self._numbers: dict[str, int] = {}
         self._prompts: dict[str, str] = {}
 
     def load(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Parse the root and all modules; return the error that forbids evaluating, if any."""
+        """Parse the root and all modules; return the error that forbids evaluating, if any.
+
+        A circle of loads comes before a file that does not parse: the trees do not show it.
+        """
         self._makes = request["makes"]
         self._params = request["params"]
         self._trace = request.get("trace", "")
-        try:
-            error = self._parse(0, request["text"], [0])
-        except starlark.StarlarkError as failure:
-            return _whereabouts(str(failure), "syntax")
-        return error
+        errors: dict[str, dict[str, Any]] = {}
+        self._parse(0, request["text"], [0], errors)
+        return next((errors[kind] for kind in ("cycle", "syntax", "load", "symbols") if kind in errors), None)
 
-    def _parse(self, number: int, text: str, stack: list[int]) -> dict[str, Any] | None:
-        """Parse one file and, depth first, what it loads."""
-        file = _File(number, starlark.parse(str(number), text, self._dialect))
-        self._files[number] = file
-        error: dict[str, Any] | None = None
+    def _parse(self, number: int, text: str, stack: list[int], errors: dict[str, dict[str, Any]]) -> None:
+        """Parse one file and, depth first, what it loads; keep the first error of each kind and go on."""
+        self._asked.add(number)
+        try:
+            file = _File(number, starlark.parse(str(number), text, self._dialect))
+        except starlark.StarlarkError as failure:
+            errors.setdefault("syntax", _whereabouts(str(failure), "syntax"))
+            return
         for index, (path, symbols) in enumerate(file.loads):
             send({"ask": "module", "path": path, "file": number, "load": index})
             reply = receive()
             module = reply.get("file")
             if module is None:
-                error = error or {"kind": "load"}
+                errors.setdefault("load", {"kind": "load"})
                 continue
             self._numbers[path] = module
             if module in stack:
-                return {
-                    "kind": "cycle",
-                    "file": number,
-                    "load": index,
-                    "chain": [*stack[stack.index(module) :], module],
-                }
-            if module not in self._files:
-                error = self._parse(module, reply["text"], [*stack, module]) or error
+                chain = [*stack[stack.index(module) :], module]
+                errors.setdefault("cycle", {"kind": "cycle", "file": number, "load": index, "chain": chain})
+                continue
+            if module not in self._asked:
+                self._parse(module, reply["text"], [*stack, module], errors)
             if any(symbol.startswith("_") or symbol in self._makes or symbol == "print" for symbol in symbols):
-                error = error or {"kind": "symbols", "file": number, "load": index}
+                errors.setdefault("symbols", {"kind": "symbols", "file": number, "load": index})
         self._order.append(file)
-        return error
 
     def warm(self) -> None:
         """Evaluate something small, so that what the library imports and fills at its first use is there."""
@@ -157,9 +159,9 @@ class Evaluator:
         finally:
             self._params = first
 
-    def run(self, stop: int = -1) -> "_Run":
-        """Evaluate the modules in the order of their loads, then the root; ``stop`` ends at that call."""
-        run = _Run(self._config, self._makes, self._params, self._prompts, stop, trace=self._trace)
+    def run(self, locating: "_Locating | None" = None) -> "_Run":
+        """Evaluate the modules in the order of their loads, then the root; record the calls or locate them."""
+        run = _Run(self._config, self._makes, self._params, self._prompts, locating, trace=self._trace)
         frozen: dict[int, starlark.FrozenModule] = {}
         loader = starlark.FileLoader(lambda path: frozen[self._numbers[path]])
         options = starlark.EvalOptions(check_cancelled=run.tick, max_callstack_size=self._config["call_depth"])
@@ -171,6 +173,8 @@ class Evaluator:
             try:
                 result = starlark.eval_with(options, module, file.ast, self._globals, loader)
             except (starlark.StarlarkError, TypeError) as failure:
+                if locating is not None:
+                    locating.end_copy(failure)
                 if not _is_of_the_result(failure):
                     run.failure = _whereabouts(str(failure), "error")
                     return run
@@ -194,18 +198,18 @@ class _Run:
         makes: dict[str, str],
         params: dict[str, Any],
         prompts: dict[str, str],
-        stop: int,
+        locating: "_Locating | None",
         *,
         trace: str,
     ) -> None:
         self._config = config
         self._params = params
         self._prompts = prompts
-        self._stop = stop
+        self._locating = locating
         self._built = 0
         self._ticks = 0
-        self._again = stop >= 0
-        self._text_size = 0
+        self._printed = 0
+        self._elements = 0
         self.count = 0
         self.calls: list[list[Any]] = []
         self.last: int | None = None
@@ -230,27 +234,38 @@ class _Run:
         """Return what a source calls under a constructor's name."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if kind == "nothing" and self._printed >= self._config["printed"]:
+                return None  # nobody will see it
             number = self.count
             self.count += 1
-            if number == self._stop:
-                raise _Stop
-            if kind == "nothing" and not self._again:
+            if self._locating is not None:
+                if self._locating.stops_at(number):
+                    raise _Stop
+            elif kind == "nothing":
                 self.calls.append([name, [_printed(args, kwargs.get("sep", " "))], []])
-            elif not self._again:
+            else:
+                self._elements += _size([args, list(kwargs.values())])
+                self._hold("calls of constructors", "calls", self.count - self._printed)
+                self._hold("elements in all arguments", "elements", self._elements)
                 most = self._config["value_depth"]
                 self.calls.append(
                     [name, [_plain(a, most) for a in args], [[k, _plain(v, most)] for k, v in kwargs.items()]]
                 )
+            self._printed += kind == "nothing"
             if kind == "task":
                 self._built += 1
-                if self._built > self._config["constructed"]:
-                    self.limit = ["tasks constructed", self._config["constructed"], self._built]
-                    raise _Stop
+                self._hold("tasks constructed", "constructed", self._built)
             if kind == "text":
                 return self._text(name, args, kwargs, number)
             return None if kind == "nothing" else starlark.OpaquePythonObject(_Handle(number))
 
         return call
+
+    def _hold(self, what: str, ceiling: str, measured: int) -> None:
+        """End the evaluation when it has passed a ceiling."""
+        if measured > self._config[ceiling]:
+            self.limit = [what, self._config[ceiling], measured]
+            raise _Stop
 
     def _text(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], number: int) -> Any:
         """Return a prompt file's text or a parameter's value; "" for what is refused."""
@@ -268,6 +283,17 @@ class _Run:
                 return ""
             self._prompts[given] = text
         return self._prompts[given]
+
+
+def _size(values: list[Any]) -> int:
+    """Count the elements of lists, at whatever depth."""
+    count = 0
+    pending = values
+    while pending:
+        value = pending.pop()
+        count += len(value)
+        pending.extend(item for item in value if isinstance(item, (list, tuple)))
+    return count
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -338,17 +364,60 @@ def _whereabouts(text: str, kind: str) -> dict[str, Any]:
     }
 
 
-def _locate(evaluator: Evaluator, calls: Iterable[int]) -> list[Any]:
-    """Return place and callers of each recorded call, by evaluating again up to it."""
-    places = []
-    for number in calls:
-        failure = evaluator.run(stop=number).failure
-        places.append([failure["place"], failure["frames"]] if failure and failure["place"] else None)
-    return places
+class _Locating:
+    """Tells the places of calls during one more evaluation: at each of them a copy of the process ends.
+
+    Where a call stands is only said by an error there. The copy raises it and leaves its text on a
+    board that both share, so that all calls together cost one evaluation.
+    """
+
+    def __init__(self, wanted: Collection[int]) -> None:
+        import mmap
+
+        self._wanted = wanted
+        self.board = mmap.mmap(-1, _BOARD)
+        self._is_copy = False
+        self.places: dict[int, Any] = {}
+
+    def stops_at(self, number: int) -> bool:
+        """Make a copy at a call that is wanted; true in the copy."""
+        if number not in self._wanted:
+            return False
+        self.board[:4] = bytes(4)
+        pid = os.fork()
+        if pid == 0:
+            self._is_copy = True
+            return True
+        with suppress(ChildProcessError):  # where SIGCHLD is ignored, there is nothing left to reap
+            os.waitpid(pid, 0)
+        size = int.from_bytes(self.board[:4], "big")
+        failure = _whereabouts(self.board[4 : 4 + size].decode(errors="replace"), "error")
+        if failure["place"]:
+            self.places[number] = [failure["place"], failure["frames"]]
+        return False
+
+    def end_copy(self, failure: Exception | None = None) -> None:
+        """End the process if it is a copy, leaving what the error says."""
+        if self._is_copy:
+            data = str(failure).encode(errors="replace")[: _BOARD - 4]
+            self.board[: len(data) + 4] = len(data).to_bytes(4, "big") + data
+            os._exit(0)
+
+
+def _locate(evaluator: Evaluator, calls: Sequence[int]) -> list[Any]:
+    """Return place and callers of each recorded call, None where that cannot be said."""
+    locating = _Locating(frozenset(calls))
+    try:
+        evaluator.run(locating)
+    finally:
+        locating.end_copy()
+        locating.board.close()  # the run is a circle of references that nobody collects
+    return [locating.places.get(number) for number in calls]
 
 
 def restrict(config: dict[str, Any]) -> None:
     """Set the operating system's limits on this process; what a system does not know is left out."""
+    import mmap  # noqa: F401 - no file can be opened later
     import resource
     import signal
 
@@ -397,7 +466,8 @@ def fork_on_demand() -> NoReturn:
     process number. A byte then asks to reap it; the answer is its wait status. Both answers are 8 bytes,
     big-endian. Nothing of an evaluation is ever here: it lives in the child.
     """
-    import resource  # noqa: F401 - imported once for all children
+    import mmap  # noqa: F401 - imported once for all children
+    import resource  # noqa: F401
     import signal
     import socket
 

@@ -16,6 +16,8 @@ class Limits(NamedTuple):
     chain: int = 1_000
     tasks: int = 128
     constructed: int = 1_024
+    calls: int = 4_096
+    elements: int = 65_536
     prompt_bytes: int = 256 * KIB
     all_prompt_bytes: int = MIB
     json_bytes: int = 16 * MIB
@@ -26,6 +28,7 @@ class Limits(NamedTuple):
     value_depth: int = 128
     printed_lines: int = 100
     data_nesting: int = 64
+    mistakes: int = 1_000
 
 
 LIMITS = Limits()

@@ -12,12 +12,12 @@ from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE
 from crucible.schemas import ir
 from crucible.schemas.diagnostic import At
-from crucible.schemas.spelling import hint
+from crucible.schemas.spelling import MOST_SEARCHED, hint
 
 _LOOP: Final = ("propose", "apply", "measure", "decide")
 _BEHIND_EXTRAS: Final = ("apply", "measure", "decide")
 _CONFIG: Final = ("harness", "model", "effort")
-_NAMELESS: Final = "\U0010fffd"  # begins the stand-in for the name of a task that has none
+_NAMELESS: Final = "\0\U0010fffd"  # begins the stand-in for the name of a task that has none; no name begins so
 
 
 class InCall(NamedTuple):
@@ -87,6 +87,7 @@ class Origins:
         self.tasks: list[int] = []
         self.made: set[int] = set()
         self.refused: set[tuple[int | None, str]] = set()
+        self.behind_loop: set[int] = set()
         self.splice = False
         self._arguments: dict[int, dict[str, str]] = {}
         self._spots: dict[tuple[int | None, str], Spot] = {}
@@ -150,7 +151,7 @@ class _Lowering:
     def __init__(self, recorded: Recorded, options: Options) -> None:
         self._recorded = recorded
         self._options = options
-        self._lane = options.lane or DEFAULT_LANE
+        self._lane = DEFAULT_LANE if options.lane is None else options.lane
         self._findings: list[CallFinding] = []
         self._origins = Origins()
         self._calls: dict[int, _Call] = {}
@@ -232,7 +233,7 @@ class _Lowering:
         for call in self._calls.values():
             name = call.values.get("name")
             if call.name == "param" and isinstance(name, str) and name not in (declared or ()):
-                tail, guess = hint(name, declared or (), "parameters")
+                tail, guess = hint(name, declared or () if len(self._findings) < MOST_SEARCHED else (), "parameters")
                 self._report(
                     "unknown-param",
                     f'no parameter "{name}" is declared in params{tail}',
@@ -339,7 +340,7 @@ class _Lowering:
             meant.add(element)
         else:
             known = [name for name in self._names.values() if not name.startswith(_NAMELESS)]
-            tail, guess = hint(element, known, "tasks")
+            tail, guess = hint(element, known if len(self._findings) < MOST_SEARCHED else (), "tasks")
             self._report("unknown-task", f'no task is named "{element}"{tail}', place, suggestion=guess)
             meant.add(guess or "")
         return None
@@ -479,6 +480,7 @@ class _Lowering:
                 message = f'"{task.name}" is the name of one of the loop\'s own tasks; choose another'
                 self._report("reserved-name", message, self._origins.resolve(At(index, "name")))
                 changes["name"] = f"{_NAMELESS}{number}"
+                self._origins.refused.add((index, "name"))
             extras.append(task.replace(**changes))
         propose = ir.EngineTask(name="propose", op="propose")
         inside = [propose, *(task for task in extras if not task.is_epilogue)]
@@ -499,6 +501,8 @@ class _Lowering:
         """
         kept: list[str] = []
         spots: list[tuple[str, tuple[int, ...]]] = []
+        if (index, "depends_on") not in self._origins.refused:
+            self._origins.behind_loop.add(index)
         for place, name in enumerate(task.depends_on):
             at = self._origins.resolve(At(index, "depends_on", place))
             if name not in _BEHIND_EXTRAS:
@@ -542,6 +546,7 @@ class _Sessions:
         self._report = report
         self._declared = [call for call in calls.values() if call.name == "session"]
         self._bound: set[int] = set()
+        self._unknown = 0
         self._of: dict[int, str] = {}
         self._declaration: dict[int, _Call] = {}
 
@@ -583,7 +588,8 @@ class _Sessions:
             if not ir.is_session_name(value):
                 self._invalid(value, place)
             elif self._declared:
-                tail, guess = hint(value, first, "declared sessions")
+                self._unknown += 1
+                tail, guess = hint(value, first if self._unknown < MOST_SEARCHED else (), "declared sessions")
                 self._report("unknown-session", f'no session "{value}" is declared{tail}', place, suggestion=guess)
                 if guess:
                     self._bound.add(first[guess].number)

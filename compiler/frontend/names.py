@@ -4,7 +4,7 @@ In: the tree of one file, the lane, and what the modules export. Out: problems w
 that file. Only used when something is wrong, and by lint and the editor.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend import tree
@@ -12,9 +12,10 @@ from crucible.compiler.frontend.binding import NOT_FINITE, UNKNOWN, Given, Handl
 from crucible.compiler.frontend.vocabulary import BUILTINS, CONSTRUCTORS, Constructor, constructors_of
 from crucible.schemas.ir import is_finite
 from crucible.schemas.span import Span
-from crucible.schemas.spelling import distance, hint, nearest
+from crucible.schemas.spelling import MOST_SEARCHED, distance, hint, nearest
 
 _FAR: Final = 99
+_MOST_STEPS: Final = 2  # that a suggestion may be away
 
 
 class NameProblem(NamedTuple):
@@ -41,11 +42,15 @@ class Reading(NamedTuple):
 
 
 class _Scope:
-    """The names of one function, comprehension or file, within the scope around it."""
+    """The names of one function, comprehension or file, within the scope around it.
 
-    def __init__(self, names: set[str], around: "_Scope | None") -> None:
+    ``functions`` are those of the names that can only be a ``def``.
+    """
+
+    def __init__(self, names: set[str], around: "_Scope | None", functions: Collection[str] = ()) -> None:
         self.names = names
         self.around = around
+        self.functions = functions
 
     def binds(self, name: str) -> bool:
         """Tell whether the name is bound here or around."""
@@ -55,6 +60,13 @@ class _Scope:
                 return True
             scope = scope.around
         return False
+
+    def is_function(self, name: str) -> bool:
+        """Tell whether the name surely means a function that the file defines."""
+        scope: _Scope | None = self
+        while scope and name not in scope.names:
+            scope = scope.around
+        return scope is not None and name in scope.functions
 
     def all_names(self) -> set[str]:
         """Return every name that is visible here."""
@@ -93,6 +105,13 @@ def bound_names(statements: Iterable[tree.Node]) -> dict[str, Span]:
     return found
 
 
+def _functions(statements: Iterable[tree.Node]) -> set[str]:
+    """Return the names that statements bind by ``def`` alone."""
+    statements = list(statements)
+    others = bound_names(s for s in statements if not isinstance(s, tree.Def))
+    return {s.name.id for s in statements if isinstance(s, tree.Def)} - others.keys()
+
+
 def loaded_names(source: tree.Source) -> set[str]:
     """Return the local names that a file's loads bind."""
     return {
@@ -128,7 +147,7 @@ def read(source: tree.Source, lane: str | None, modules: Mapping[str, tree.Sourc
     ``modules`` has the tree of each path that the file loads, None for one that could not be read.
     """
     reader = _Reader(lane)
-    top = _Scope(set(bound_names(source.statements)), None)
+    top = _Scope(set(bound_names(source.statements)), None, _functions(source.statements))
     reader.block(source.statements, top)
     for statement in source.statements:
         if isinstance(statement, tree.Load):
@@ -142,6 +161,7 @@ class _Reader:
     def __init__(self, lane: str | None) -> None:
         self._lane = lane
         self._constructors = constructors_of(lane)
+        self._meant: dict[tuple[str, _Scope, bool], str | None] = {}
         self.names: list[NameProblem] = []
         self.arguments: list[CallProblem] = []
 
@@ -157,8 +177,9 @@ class _Reader:
                         self._target(target, scope, reads=op != "=")
                 case tree.Def(parameters=parameters, body=body):
                     self._function(parameters, scope)
-                    names = {p.name.id for p in parameters} | set(bound_names(body))
-                    self.block(body, _Scope(names, scope))
+                    given = {p.name.id for p in parameters}
+                    functions = _functions(body) - given
+                    self.block(body, _Scope(given | set(bound_names(body)), scope, functions))
                 case tree.If():
                     self._arms(statement, scope)
                 case tree.For(target=target, value=value, body=body):
@@ -228,15 +249,22 @@ class _Reader:
         word = name.id
         if word in self._constructors or word in BUILTINS or scope.binds(word):
             return
-        visible = scope.all_names() | set(self._constructors)
-        guess = nearest(word, visible)
-        if called:
-            builtin = nearest(word, BUILTINS)
-            if builtin is not None and _steps(word, builtin) < (_steps(word, guess) if guess else _FAR):
-                guess = builtin
+        key = (word, scope, called)
+        if key not in self._meant and len(self._meant) < MOST_SEARCHED:
+            self._meant[key] = self._nearest(word, scope, called=called)
+        guess = self._meant.get(key)
         tail = f'; did you mean "{guess}"?' if guess else ""
         where = f" in a {self._lane} workflow" if word in CONSTRUCTORS and not guess else ""
         self.names.append(NameProblem("unknown-name", f'"{word}" is not defined{where}{tail}', name.span, guess))
+
+    def _nearest(self, word: str, scope: _Scope, *, called: bool) -> str | None:
+        """Return what an unknown name most likely means: something visible, or a builtin that is nearer."""
+        visible = scope.all_names() | set(self._constructors)
+        guess = nearest(word, [name for name in visible if _may_be_near(word, name)])
+        builtin = nearest(word, BUILTINS) if called else None
+        if builtin is not None and _steps(word, builtin) < (_steps(word, guess) if guess else _FAR):
+            return builtin
+        return guess
 
     def _call(self, call: tree.Call, scope: _Scope) -> None:
         """Check the arguments of a direct call of a constructor."""
@@ -245,7 +273,7 @@ class _Reader:
         constructor = self._constructors.get(call.function.id)
         if constructor is None:
             return
-        for problem in check(call, constructor, self._lane, self._constructors, scope.binds):
+        for problem in check(call, constructor, self._lane, self._constructors, scope):
             self.arguments.append(CallProblem(call, problem))
 
     def load(self, load: tree.Load, modules: Mapping[str, tree.Source | None]) -> None:
@@ -270,10 +298,17 @@ class _Reader:
                 if word in self._constructors or word in BUILTINS:
                     tail, guess = "; it is part of the language and needs no load", None
                 else:
-                    tail, guess = hint(word, known, "symbols")
+                    tail, guess = hint(word, known if len(self.names) < MOST_SEARCHED else (), "symbols")
                 self.names.append(
                     NameProblem("unknown-symbol", f'"{path}" does not define "{word}"{tail}', span, guess)
                 )
+
+
+def _may_be_near(word: str, name: str) -> bool:
+    """Tell quickly whether a name is worth comparing: thousands may be visible, and few look alike."""
+    return abs(len(word) - len(name)) <= _MOST_STEPS and (
+        len(set(word) ^ set(name)) <= 2 * _MOST_STEPS or word.casefold() == name.casefold()
+    )
 
 
 def _steps(word: str, other: str) -> int:
@@ -281,9 +316,12 @@ def _steps(word: str, other: str) -> int:
 
 
 def check(
-    call: tree.Call, constructor: Constructor, lane: str | None, constructors: Mapping[str, Constructor], shadowed: Any
+    call: tree.Call, constructor: Constructor, lane: str | None, constructors: Mapping[str, Constructor], scope: _Scope
 ) -> list[Problem]:
-    """Bind what the tree tells of a call: literals by their value, everything else as UNKNOWN."""
+    """Bind what the tree tells of a call: literals by their value, functions as such, all else as UNKNOWN.
+
+    A function or a range cannot even be handed over, so that the evaluation ends at the first of them.
+    """
     kinds: list[str] = []
 
     def value_of(node: tree.Node) -> Any:
@@ -298,7 +336,15 @@ def check(
                 return [value_of(element) for element in elements]
             case tree.DictExpr():
                 return Odd("a dict")
-            case tree.Call(function=tree.Name(id=name)) if name in constructors and not shadowed(name):
+            case tree.Lambda():
+                return Odd("a function")
+            case tree.Call(function=tree.Name(id="range")) if not scope.binds("range"):
+                return Odd("a range")
+            case tree.Name(id=name) if scope.is_function(name) or (
+                (name in constructors or name in BUILTINS) and not scope.binds(name)
+            ):
+                return Odd("a function")
+            case tree.Call(function=tree.Name(id=name)) if name in constructors and not scope.binds(name):
                 if constructors[name].makes == "text":
                     return UNKNOWN
                 kinds.append(constructors[name].makes)

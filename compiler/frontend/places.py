@@ -5,8 +5,8 @@ its arguments. Only used when something is wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise
-from typing import Any, NamedTuple
+from itertools import islice, pairwise
+from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.binding import Spot
@@ -17,6 +17,8 @@ from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.vocabulary import BUILTINS, CONSTRUCTORS
 from crucible.schemas.diagnostic import Related
 from crucible.schemas.span import Position, Span
+
+_NAMES_IN_A_ROW: Final = 8  # x = y; y = z; … is followed that far
 
 
 class Place(NamedTuple):
@@ -45,9 +47,14 @@ class Places:
         if wanted:
             self._found.update(zip(wanted, self._locate(wanted), strict=False))
 
+    def is_prepared(self, number: int) -> bool:
+        """Tell whether the place of a call was asked for."""
+        return number in self._found
+
     def find(self, place: InCall) -> Place | None:
         """Return the place of a spot in a call, None when the evaluator could not say."""
-        self.prepare([place.call])
+        if place.call not in self._found:
+            self.prepare([place.call])
         found = self._found.get(place.call)
         if found is None:
             return None
@@ -150,6 +157,7 @@ def node_at(file: SourceFile, begin: Position, width: int) -> Span:
 def spot_in(file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = None) -> tuple[Span, tree.Node | None]:
     """Return the span of a spot in a call, and the expression there if it is a value.
 
+    Of an argument that ``*`` or ``**`` hides it is the expression behind the stars.
     ``record`` has the values that were given, so that an element of a sum of lists can be found.
     """
     if not spot.argument:
@@ -157,8 +165,8 @@ def spot_in(file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = 
     argument = _argument(call, spot)
     if argument is None:
         hidden = "*" if spot.argument.startswith("#") else "**"
-        stars = [a.span for a in call.arguments if a.star == hidden]
-        return stars[-1] if stars else call.function.span, None
+        stars = [a for a in call.arguments if a.star == hidden]
+        return (stars[-1].span, stars[-1].value) if stars else (call.function.span, None)
     if spot.part != "value" and argument.name is not None:
         return argument.name.span, None
     node = argument.value
@@ -173,14 +181,15 @@ def spot_in(file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = 
 
 def _argument(call: tree.Call, spot: Spot) -> tree.Argument | None:
     """Return the argument that a spot names."""
-    plain = [a for a in call.arguments if not a.star]
+    index = 0
     if spot.argument.startswith("#"):
-        found = [a for a in plain if a.name is None]
+        found = (a for a in call.arguments if not a.star and a.name is None)
         index = int(spot.argument[1:])
     else:
-        found = [a for a in plain if a.name is not None and a.name.id == spot.argument]
-        index = 1 if spot.part == "again" and len(found) > 1 else 0
-    return found[index] if index < len(found) else None
+        found = (a for a in call.arguments if not a.star and a.name is not None and a.name.id == spot.argument)
+        if spot.part == "again":
+            return next(islice(found, 1, None), None) or _argument(call, spot._replace(part="value"))
+    return next(islice(found, index, None), None)
 
 
 def _recorded(record: Any, spot: Spot) -> Any:
@@ -200,6 +209,14 @@ def _follow(file: SourceFile | None, node: tree.Node, *, whole: bool = False) ->
     """
     if file is None or not isinstance(node, tree.Name):
         return node
+    key = (node.id, whole)
+    if key not in file.meanings:
+        file.meanings[key] = _meaning(file, node, whole=whole)
+    return file.meanings[key] or node
+
+
+def _meaning(file: SourceFile, node: tree.Name, *, whole: bool) -> tree.Node | None:
+    """Search a file for the one expression that a name is bound to."""
     found: list[tree.Assign] = []
     for other in tree.walk(*file.source.statements):
         match other:
@@ -207,15 +224,15 @@ def _follow(file: SourceFile | None, node: tree.Node, *, whole: bool = False) ->
                 if op == "=":
                     found.append(other)
                 elif whole or op != "+=":
-                    return node
+                    return None
             case tree.Assign(target=tree.Index(value=tree.Name(id=node.id))):
-                return node
+                return None
             case tree.Attribute(value=tree.Name(id=node.id), name=method):
                 if whole or method.id not in ("append", "extend"):
-                    return node
+                    return None
             case _ if node.id in _also_binds(other):
-                return node
-    return found[0].value if len(found) == 1 else node
+                return None
+    return found[0].value if len(found) == 1 else None
 
 
 def _also_binds(node: tree.Node) -> set[str]:
@@ -300,6 +317,36 @@ def _parts(node: tree.Node) -> Iterator[tree.Node]:
             pending += [node.right, node.left]
         else:
             yield node
+
+
+def may_be_none(file: SourceFile, node: tree.Node, hidden: str = "") -> bool:
+    """Tell whether an author may have meant None by an expression; arithmetic never gives one.
+
+    ``hidden`` names the argument that is meant when the expression stands behind ``**``: it has to
+    be seen there.
+    """
+    for _ in range(_NAMES_IN_A_ROW):
+        node = _follow(file, node, whole=bool(hidden))
+    if hidden:
+        return any(may_be_none(file, value) for value in _under(node, hidden))
+    match node:
+        case tree.Literal(value=value):
+            return value is None
+        case tree.Conditional(then=one, otherwise=other) | tree.Binary(op="or" | "and", left=one, right=other):
+            return may_be_none(file, one) or may_be_none(file, other)
+        case tree.Call(function=tree.Name(id="float" | "int" | "abs" | "len")):
+            return False
+        case _:
+            return isinstance(node, (tree.Name, tree.Attribute, tree.Index, tree.Call))
+
+
+def _under(node: tree.Node, key: str) -> Iterator[tree.Node]:
+    """Yield the values that a display of a dict, or a call of dict(), has under a key."""
+    match node:
+        case tree.DictExpr(entries=entries):
+            yield from (value for name, value in entries if isinstance(name, tree.Literal) and name.value == key)
+        case tree.Call(function=tree.Name(id="dict"), arguments=arguments):
+            yield from (each.value for each in arguments if each.name is not None and each.name.id == key)
 
 
 def inner_span(file: SourceFile, node: tree.Literal) -> Span | None:

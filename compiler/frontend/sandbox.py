@@ -18,6 +18,7 @@ from crucible.compiler.frontend.limits import Limits
 _GRACE: Final = 0.5
 _OUT_OF_MEMORY: Final = 3  # the exit status of a child that has no memory left to say so
 _PATIENCE: Final = 0.2
+_SLOW: Final = 1.0
 _TERM, _KILL, _ALARM, _CPU = 15, 9, 14, 24  # as Linux and macOS number them; importing signal costs a millisecond
 _LARGEST_MESSAGE: Final = 64 << 20
 _MOST_STDERR: Final = 4096
@@ -112,7 +113,8 @@ class Sandbox:
 
     ``serve`` answers what the child asks for (modules, prompts) with a message; ``connect`` gives the
     process, a fresh interpreter unless a pool (pool.py) has a warmed one. Use it as a context manager:
-    leaving it ends the child, whatever has happened.
+    leaving it ends the child, whatever has happened. ``when_slow`` is called once when an answer takes
+    a second; it may raise Death to give up.
     """
 
     def __init__(
@@ -129,6 +131,7 @@ class Sandbox:
         self._buffer = bytearray()
         self._status: int | None = None
         self._is_open = True
+        self.when_slow: Callable[[], None] | None = None
         self._channel = connect()
         self._child = self._channel.child
         self._to, self._from, self._errors = self._channel.to, self._channel.answers, self._channel.errors
@@ -222,7 +225,12 @@ class Sandbox:
         poll.register(self._to if writing else self._from, select.POLLOUT if writing else select.POLLIN)
         while True:
             left = self._deadline - time.monotonic()
-            ready = poll.poll(max(left, 0) * 1000) if left > 0 else []
+            pause = left if self.when_slow is None else min(left, _SLOW)
+            ready = poll.poll(max(pause, 0) * 1000) if left > 0 else []
+            if not ready and left > pause and self.when_slow is not None:
+                ask, self.when_slow = self.when_slow, None
+                ask()
+                continue
             if not ready:
                 self._end()
                 raise self._too_slow()
@@ -249,14 +257,9 @@ class Sandbox:
         said = self._stderr.decode(errors="replace")
         words = said.lower()
         if (os.WIFEXITED(status) and os.WEXITSTATUS(status) == _OUT_OF_MEMORY) or any(
-            w in words for w in ("memory", "capacity", "alloc")
+            w in words for w in ("memory", "capacity", "alloc", "alignedsize")
         ):
-            most = self._limits.heap_bytes
-            return Death(
-                "limit-exceeded",
-                f"the Starlark heap may have {most >> 20} MiB; the evaluation asked for more",
-                heap=True,
-            )
+            return Death("limit-exceeded", heap_is_full(self._limits), heap=True)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (_CPU, _ALARM):
             return self._too_slow()
         first = said.strip().split("\n", 1)[0][:200]
@@ -285,6 +288,11 @@ class Sandbox:
             self._status = self._child.reap(block=True)
 
 
+def heap_is_full(limits: Limits) -> str:
+    """Say that the evaluation asked for more memory than it may have."""
+    return f"the Starlark heap may have {limits.heap_bytes >> 20} MiB; the evaluation asked for more"
+
+
 def _how(status: int) -> str:
     """Say how a process ended."""
     if os.WIFSIGNALED(status):
@@ -302,6 +310,9 @@ def evaluation_config(limits: Limits) -> dict[str, int]:
         "ticks": limits.ticks,
         "call_depth": limits.call_depth,
         "constructed": limits.constructed,
+        "calls": limits.calls,
+        "elements": limits.elements,
+        "printed": limits.printed_lines + 1,
         "value_depth": limits.value_depth,
     }
 

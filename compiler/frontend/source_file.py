@@ -20,6 +20,8 @@ class SourceFile:
         self.text = text
         self.loaded_by = loaded_by
         self._source: tree.Source | None = None
+        self._lines: list[str] | None = None
+        self.meanings: dict[tuple[str, bool], tree.Node | None] = {}  # what places.py has found names to stand for
         self._calls: dict[Position, list[tree.Call]] | None = None
 
     @property
@@ -52,9 +54,10 @@ class SourceFile:
 
     def cut(self, span: Span) -> str:
         """Return the text of a span."""
-        lines = self.text.split("\n")
+        if self._lines is None:
+            self._lines = self.text.split("\n")
         (first, begin), (last, end) = span
-        picked = lines[first - 1 : last]
+        picked = self._lines[first - 1 : last]
         if not picked:
             return ""
         picked[-1] = picked[-1][: end - 1]

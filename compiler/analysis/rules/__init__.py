@@ -18,11 +18,11 @@ from crucible.compiler.analysis.rules import (
     splice,
     stages,
 )
-from crucible.compiler.analysis.rules.case import Case, Facts, Rule, facts_by_hand
+from crucible.compiler.analysis.rules.case import Case, Facts, Rule, as_written, facts_by_hand
 from crucible.schemas.diagnostic import Finding
 from crucible.schemas.ir import Workflow
 
-__all__ = ["RULES", "Facts", "facts_by_hand", "judge"]
+__all__ = ["RULES", "Facts", "as_written", "facts_by_hand", "judge"]
 
 RULES: Final[dict[str, Rule]] = {
     "no-tasks": names.no_tasks,

@@ -37,7 +37,7 @@ def _decision(case: Case) -> tuple[int, int] | None:
 def result_not_decide(case: Case) -> Iterator[Finding]:
     """Find a result that is no decide task."""
     result = _result(case)
-    if result is not None and case.tasks[result].operation != "decide":
+    if result is not None and case.tasks[result].operation != "decide" and not case.is_of_unknown_kind(result):
         task = case.tasks[result]
         kind = kind_of(task)
         message = (
@@ -57,7 +57,7 @@ def _measured(case: Case) -> tuple[int, int] | None:
 def measurement_not_measured(case: Case) -> Iterator[Finding]:
     """Find a result that decides on something other than a measure or a grade."""
     decision = _decision(case)
-    if decision is not None and _measured(case) is None:
+    if decision is not None and _measured(case) is None and not case.is_of_unknown_kind(decision[1]):
         result, source = decision
         task = case.tasks[source]
         kind = kind_of(task)
@@ -81,6 +81,7 @@ def _applies(case: Case) -> tuple[int, int, list[int]] | None:
     if score is not None:
         before |= {score} | case.graph.ancestors(score)
         known = known and case.is_sure(score)
+    known = known and not any(map(case.is_of_unknown_kind, before))
     if not known or source in case.graph.on_cycles:
         return None
     return result, source, [index for index, _ in case.engine_tasks("apply") if index in before]

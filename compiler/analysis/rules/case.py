@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from crucible.compiler.analysis.graph import Graph
-from crucible.schemas.diagnostic import Finding
+from crucible.schemas.diagnostic import At, Finding
 from crucible.schemas.ir import EngineTask, Task, Workflow
 
 # The loop's own task that a spliced task may depend on, and the four names the loop needs (language.md §7).
@@ -25,7 +25,8 @@ class Facts(NamedTuple):
     holds the indices of tasks that a constructor made for the author, ``dropped`` the names of
     tasks that were constructed and not listed. ``refused`` holds (task index, IR field) of values
     that were found wrong before, wholly or in an element, and now hold a default or the rest;
-    the index is None for fields of the workflow.
+    the index is None for fields of the workflow. ``behind_loop`` holds the indices of extras whose refused
+    dependencies all name tasks of the default loop, so that they surely mean no other extra.
     """
 
     judge_direction: str | None = None
@@ -34,6 +35,7 @@ class Facts(NamedTuple):
     engine_origin: frozenset[int] = frozenset()
     dropped: frozenset[str] = frozenset()
     refused: frozenset[tuple[int | None, str]] = frozenset()
+    behind_loop: frozenset[int] = frozenset()
 
 
 def facts_by_hand(workflow: Workflow, judge_direction: str | None = None, findings: Iterable[Finding] = ()) -> Facts:
@@ -41,6 +43,8 @@ def facts_by_hand(workflow: Workflow, judge_direction: str | None = None, findin
     refused: set[tuple[int | None, str]] = set()
     for finding in findings:
         refused.add((finding.at.task, finding.at.field))
+        if finding.at.task is None and finding.at.field == "task" and finding.at.index is not None:
+            refused |= {(finding.at.index, "name"), (finding.at.index, "kind")}
         if finding.at.part == "key" and finding.suggestion is not None:
             refused.add((finding.at.task, finding.suggestion))
     return Facts(
@@ -49,6 +53,26 @@ def facts_by_hand(workflow: Workflow, judge_direction: str | None = None, findin
         splice=workflow.is_splice and (None, "result") not in refused,
         refused=frozenset(refused),
     )
+
+
+def as_written(judged: Iterable[Finding], findings: Iterable[Finding]) -> list[Finding]:
+    """Return what was judged with elements counted as they are written: ``findings`` of reading left bad ones out."""
+    bad: dict[tuple[int | None, str], list[int]] = {}
+    for finding in findings:
+        if finding.at.index is not None:
+            bad.setdefault((finding.at.task, finding.at.field), []).append(finding.at.index)
+
+    def moved(at: At) -> At:
+        index = at.index
+        for out in sorted(bad.get((at.task, at.field), ())):
+            if index is not None and index >= out:
+                index += 1
+        return at._replace(index=index)
+
+    return [
+        finding._replace(at=moved(finding.at), related=tuple((message, moved(at)) for message, at in finding.related))
+        for finding in judged
+    ]
 
 
 class Case:
@@ -65,6 +89,10 @@ class Case:
         """Tell whether one of these fields was found wrong before the rules ran."""
         return any((task, field) in self.facts.refused for field in fields)
 
+    def is_of_unknown_kind(self, task: int) -> bool:
+        """Tell whether a task is an agent's only because its kind or operation was found wrong before."""
+        return self.is_refused(task, "kind", "op")
+
     def is_shared(self, name: str) -> bool:
         """Tell whether more than one task bears the name, so that it is not known which is meant."""
         return len(self.graph.bearers.get(name, ())) > 1
@@ -80,20 +108,32 @@ class Case:
                 yield index, task
 
     @cached_property
-    def vague(self) -> frozenset[int]:
-        """Return the tasks with a dependency that is not known: refused, misspelt, shared or themselves."""
+    def lost(self) -> frozenset[int]:
+        """Return the tasks with a dependency that is not known: refused, misspelt or shared."""
         return frozenset(
             index
             for index, task in enumerate(self.tasks)
-            if self.is_refused(index, "depends_on", "source", "tiebreak")
-            or any(name == task.name or self.is_shared(name) or not self.is_known(name) for name in task.depends_on)
+            if self.is_refused(index, "depends_on", "source", "tiebreak") or self._is_lost_by_name(task)
         )
+
+    @cached_property
+    def vague(self) -> frozenset[int]:
+        """Return the tasks with a dependency that may mean any other task: one that is not known, or themselves."""
+        return frozenset(
+            index
+            for index, task in enumerate(self.tasks)
+            if (index in self.lost and (index not in self.facts.behind_loop or self._is_lost_by_name(task)))
+            or task.name in task.depends_on
+        )
+
+    def _is_lost_by_name(self, task: Task) -> bool:
+        return any(self.is_shared(name) or not self.is_known(name) for name in task.depends_on)
 
     def is_sure(self, index: int) -> bool:
         """Tell whether all that comes before a task is known, so that what is missing is really missing."""
-        if not self.vague:
-            return True
-        return index not in self.vague and not any(self.graph.is_ancestor(other, index) for other in self.vague)
+        if index in self.vague or index in self.lost:
+            return False
+        return not any(self.graph.is_ancestor(other, index) for other in self.lost)
 
 
 def kind_of(task: Task) -> str:

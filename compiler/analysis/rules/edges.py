@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from crucible.compiler.analysis.rules.case import LOOP_ENTRY, Case, first_places
 from crucible.schemas.diagnostic import At, Finding
 from crucible.schemas.ir import name_fault
-from crucible.schemas.spelling import hint
+from crucible.schemas.spelling import MOST_SEARCHED, hint
 
 
 def unknown_task(case: Case) -> Iterator[Finding]:
@@ -13,30 +13,34 @@ def unknown_task(case: Case) -> Iterator[Finding]:
 
     Of a name listed twice the first is the unknown one, the second the duplicate.
     """
+    for number, (name, at, own) in enumerate(_unknown_names(case)):
+        tail, guess = hint(name, _candidates(case, own) if number < MOST_SEARCHED else (), "tasks")
+        yield Finding("unknown-task", f'"{name}" is no task of this workflow{tail}', at, suggestion=guess)
+
+
+def _unknown_names(case: Case) -> Iterator[tuple[str, At, str | None]]:
+    """Yield unknown names with their places and the tasks that they stand in, but for tasks that were not listed."""
     for index, task in enumerate(case.tasks):
         for name, element in first_places(task.depends_on).items():
-            if not case.is_known(name):
-                yield from _unknown(case, name, At(index, "depends_on", element), task.name)
+            if not case.is_known(name) and name not in case.facts.dropped:
+                yield name, At(index, "depends_on", element), task.name
     for index, engine in case.engine_tasks():
         for field, named in (("source", engine.source), ("tiebreak", engine.tiebreak)):
-            if named is not None and named not in case.graph.bearers:
-                yield from _unknown(case, named, At(index, field), engine.name)
+            if named is not None and named not in case.graph.bearers and named not in case.facts.dropped:
+                yield named, At(index, field), engine.name
     result = case.workflow.result
-    if result is not None and result not in case.graph.bearers:
-        yield from _unknown(case, result, At(None, "result"), None)
+    if result is not None and result not in case.graph.bearers and result not in case.facts.dropped:
+        yield result, At(None, "result"), None
 
 
-def _unknown(case: Case, name: str, at: At, own: str | None) -> Iterator[Finding]:
-    """Yield the finding, but for a task that was built and not listed; never suggest a task to itself."""
-    if name in case.facts.dropped:
-        return
-    made = {case.tasks[index].name for index in case.facts.engine_origin} - {LOOP_ENTRY}
+def _candidates(case: Case, own: str | None) -> list[str]:
+    """Return the tasks that may have been meant, never a task in its own list."""
+    made = {case.tasks[index].name for index in case.facts.engine_origin} - {LOOP_ENTRY}  # they run after all extras
     candidates = [other for other in case.graph.bearers if other != own and name_fault(other) is None]
-    candidates = [other for other in candidates if other not in made]  # what runs after all extras
+    candidates = [other for other in candidates if other not in made]
     if case.facts.splice and own is not None:
         candidates.append(LOOP_ENTRY)
-    tail, guess = hint(name, candidates, "tasks")
-    yield Finding("unknown-task", f'"{name}" is no task of this workflow{tail}', at, suggestion=guess)
+    return candidates
 
 
 def self_dependency(case: Case) -> Iterator[Finding]:

@@ -109,7 +109,7 @@ def _not_evaluates(case: Case, field: str, code: str) -> Iterator[Finding]:
     what = "score" if field == "source" else "tiebreak"
     for index, name, found in _named(case, field, "grade"):
         task = case.tasks[found]
-        if not isinstance(task, EvaluateTask):
+        if not isinstance(task, EvaluateTask) and not case.is_of_unknown_kind(found):
             kind = kind_of(task)
             message = f'"{case.tasks[index].name}" takes its {what} from "{name}" ({kind}); name an evaluate task'
             yield Finding(code, message, At(index, field))

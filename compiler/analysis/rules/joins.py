@@ -15,14 +15,21 @@ def required_behind_advisory(case: Case) -> Iterator[Finding]:
     task or in a grade's score, their own rules say so.
     """
     for index, task in enumerate(case.tasks):
-        if not task.required or task.join != "all" or case.is_refused(index, "required", "join"):
+        if not task.required or task.join != "all" or case.is_refused(index, "required", "join", "kind", "op"):
             continue
         made = index in case.facts.engine_origin
         if made and case.vague:
             continue  # a misspelt dependency elsewhere may be why this one feeds the loop's task
         for to in case.graph.edges[index]:
             other = case.tasks[to]
-            if other.required or isinstance(other, EngineTask) or case.graph.in_one_cycle(index, to):
+            if made and to in case.lost:
+                continue  # it depends on what runs behind this one, so it does not feed it
+            if (
+                other.required
+                or case.is_refused(to, "required", "kind", "op")
+                or isinstance(other, EngineTask)
+                or case.graph.in_one_cycle(index, to)
+            ):
                 continue
             if task.operation == "grade" and getattr(task, "source", None) == other.name:
                 continue
@@ -53,7 +60,7 @@ def _behind(index: int, to: int, task: Task, other: Task, *, made: bool) -> Find
 def join_without_dependencies(case: Case) -> Iterator[Finding]:
     """Find tasks that choose among dependencies and have none; an engine task's own rules ask for its."""
     for index, task in enumerate(case.tasks):
-        if task.depends_on or isinstance(task, EngineTask) or case.is_refused(index, "depends_on"):
+        if task.depends_on or isinstance(task, EngineTask) or case.is_refused(index, "depends_on", "kind", "op"):
             continue
         if isinstance(task, TopKTask):
             message = f'"{task.name}" keeps the best of its dependencies and has none; name at least one'

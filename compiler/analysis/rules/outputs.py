@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from crucible.compiler.analysis.rules.case import Case, first_places
 from crucible.schemas.diagnostic import At, Finding
 from crucible.schemas.ir import EvaluateTask, TopKTask, is_field_name
+from crucible.schemas.spelling import nearest
 
 _SCORE = "score"
 
@@ -31,15 +32,15 @@ def duplicate_field(case: Case) -> Iterator[Finding]:
 def emits_omits_score(case: Case) -> Iterator[Finding]:
     """Find tasks that are read for a score which their declared emits leaves out.
 
-    A thresholded evaluate reads its own score: there the emits itself is wrong, whoever else reads it.
+    A thresholded evaluate reads its own score, beside whoever else reads it.
     """
     for index, task in enumerate(case.tasks):
-        if _grades_itself(task) and _omits(case, index):
+        if isinstance(task, EvaluateTask) and task.threshold is not None and _omits(case, index):
             message = f'"{task.name}" has a threshold on its score, but its emits omits "score"; add "score"'
             yield Finding("emits-omits-score", message, At(index, "emits"))
     for index, to, at, role in _readers(case):
         other = case.tasks[to]
-        if _omits(case, to) and not _grades_itself(other):
+        if _omits(case, to):
             message = f'"{case.tasks[index].name}" {role} "{other.name}", whose emits omits "score"; add "score" to it'
             yield Finding("emits-omits-score", message, at, ((f'what "{other.name}" emits', At(to, "emits")),))
 
@@ -60,16 +61,12 @@ def _readers(case: Case) -> Iterator[tuple[int, int, At, str]]:
                 yield index, found, At(index, field), role
 
 
-def _grades_itself(task: object) -> bool:
-    return isinstance(task, EvaluateTask) and task.threshold is not None
-
-
 def _omits(case: Case, index: int) -> bool:
-    """Tell whether a task declares fields, all of them sound, and no score."""
+    """Tell whether a task declares fields and no score, nor what was to be one."""
     emits = case.tasks[index].emits
     if not emits or _SCORE in emits or case.is_refused(index, "emits"):
         return False
-    return all(map(is_field_name, emits))
+    return not any(nearest(field, [_SCORE]) for field in emits if not is_field_name(field))
 
 
 def threshold_needs_direction(case: Case) -> Iterator[Finding]:

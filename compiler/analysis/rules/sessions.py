@@ -12,6 +12,10 @@ def _may_have_session(task: Task) -> bool:
     return isinstance(task, AgentTask) or task.operation == "propose"
 
 
+def _is_agent(case: Case, index: int) -> bool:
+    return isinstance(case.tasks[index], AgentTask) and not case.is_of_unknown_kind(index)
+
+
 def invalid_session_name(case: Case) -> Iterator[Finding]:
     """Find session names that are none, in IR by hand; a source's are judged where they are written."""
     if not case.facts.by_hand:
@@ -34,7 +38,7 @@ def session_unsupported(case: Case) -> Iterator[Finding]:
 def session_isolated(case: Case) -> Iterator[Finding]:
     """Find agents with a session in a worktree of their own; for an engine task the worktree is the mistake."""
     for index, task in enumerate(case.tasks):
-        if task.session is not None and task.isolation is not None and isinstance(task, AgentTask):
+        if task.session is not None and task.isolation is not None and _is_agent(case, index):
             message = f'"{task.name}" has the session "{task.session}" and is isolated; leave out one of the two'
             yield Finding("session-isolated", message, At(index, "isolation"))
 
@@ -47,7 +51,7 @@ def session_not_ordered(case: Case) -> Iterator[Finding]:
     """
     members: dict[str, list[int]] = {}
     for index, task in enumerate(case.tasks):
-        if task.session is not None and _may_have_session(task):
+        if task.session is not None and _may_have_session(task) and not case.is_of_unknown_kind(index):
             members.setdefault(task.session, []).append(index)
     for session, sharing in members.items():
         if len(sharing) > 1:

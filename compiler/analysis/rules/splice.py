@@ -26,7 +26,13 @@ def splice_advisory_sink(case: Case) -> Iterator[Finding]:
         return
     used = {to for edges in case.graph.edges for to in edges}
     for index, task in enumerate(case.tasks):
-        if task.required or task.is_epilogue or task.operation or index in used or case.is_refused(index, "stage"):
+        if (
+            task.required
+            or task.is_epilogue
+            or task.operation
+            or index in used
+            or case.is_refused(index, "stage", "kind")
+        ):
             continue
         message = f'"{task.name}" is advisory, but feeds the loop\'s required apply; make it required'
         yield Finding("splice-advisory-sink", message, At(index))

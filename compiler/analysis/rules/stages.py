@@ -46,12 +46,9 @@ def engine_in_epilogue(case: Case) -> Iterator[Finding]:
 
 
 def epilogue_result(case: Case) -> Iterator[Finding]:
-    """Find a result in the epilogue.
-
-    In the autoresearch lane such a result is no decide task, and that rule says it.
-    """
+    """Find a result in the epilogue; of an engine task there its own rule says that it is misplaced."""
     found = case.graph.find(case.workflow.result)
-    if found is None or case.workflow.type == "autoresearch" or isinstance(case.tasks[found], EngineTask):
+    if found is None or isinstance(case.tasks[found], EngineTask) or case.is_refused(found, "stage"):
         return
     if case.tasks[found].is_epilogue:
         message = f'the result "{case.workflow.result}" is in the epilogue; name a task of the iteration'

@@ -172,11 +172,11 @@ def _values(argument: Argument) -> st.SearchStrategy[str]:
 def calls(draw: st.DrawFn) -> str:
     """Give a call of any constructor, mostly with its own arguments, in any order."""
     row = CONSTRUCTORS[draw(st.sampled_from(sorted(CONSTRUCTORS)))]
-    given = [a for a in row.arguments if draw(st.integers(0, 9)) < (9 if a.required else 3)]
-    parts = [f"{argument.name} = {draw(_values(argument))}" for argument in given]
+    chosen = [a for a in row.arguments if draw(st.integers(0, 9)) < (9 if a.required else 3)]
+    parts = [f"{argument.name} = {draw(_values(argument))}" for argument in chosen]
     if draw(st.integers(0, 9)) == 0:
         parts.append(draw(st.sampled_from(["nme = 'a'", "3", "*[a]", "**{'name': 'x'}", "run = 'x'", "name = 'a'"])))
-    if row.positional and given and draw(st.booleans()):
+    if row.positional and bool(chosen) and draw(st.booleans()):
         parts[0] = parts[0].partition(" = ")[2]
     return f"{row.name}({', '.join(draw(st.permutations(parts)))})"
 
@@ -282,7 +282,7 @@ class Target(NamedTuple):
 TARGETS = {
     "source": Target(sources(), check_source),
     "starlark": Target(damaged(programs()), check_source),
-    "ir": Target(manifests(), lambda data, at: check_ir(*data, at)),
+    "ir": Target(manifests(), lambda data, at: check_ir(data[0], data[1], at)),
 }
 UNTIMED = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
@@ -299,7 +299,7 @@ def _with_hypothesis(target: Target, seconds: float) -> int:
 
 def with_atheris(name: str) -> None:
     """Let atheris look for inputs that take new branches, for FUZZ_SECONDS; ends the process."""
-    import atheris
+    import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     with bench() as at:
         seconds = int(float(os.environ["FUZZ_SECONDS"]))

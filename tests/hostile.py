@@ -19,6 +19,7 @@ from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.pipeline import Compiled, Options, compile_source
 from crucible.schemas.diagnostic import has_errors
+from crucible.schemas.span import Span
 
 END = 'workflow(type = "custom", tasks = [command(name = "end", run = "true")])\n'
 CASES = Path(__file__).parent / "cases"
@@ -336,14 +337,12 @@ def main(count: int, seed: int, directory: Path) -> None:
     sys.stdout.write(json.dumps({"children": children, "descriptors": len(os.listdir("/proc/self/fd"))}) + "\n")
 
 
-def _stands(result: Compiled, file: str | None, span: "object") -> bool:
+def _stands(result: Compiled, file: str | None, span: Span | None) -> bool:
     """Tell whether a place lies inside the text that it names."""
     if file is None or span is None:
         return span is None
-    (first, last), lines = span, result.texts[file].split("\n")  # type: ignore[misc]
-    return all(
-        1 <= each.line <= len(lines) and 1 <= each.column <= len(lines[each.line - 1]) + 1 for each in (first, last)
-    )
+    lines = result.texts[file].split("\n")
+    return all(1 <= each.line <= len(lines) and 1 <= each.column <= len(lines[each.line - 1]) + 1 for each in span)
 
 
 if __name__ == "__main__":

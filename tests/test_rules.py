@@ -903,7 +903,7 @@ def test_a_task_of_unknown_kind_is_no_wrong_kind_elsewhere(bad: dict[str, object
     ]
     for result in ("x", "d"):
         found = by_hand({"type": "autoresearch", "result": result, "task": rows})
-        assert [at for _, at in found] == [At(0, *bad)]
+        assert [at for _, at in found] == [At(0, next(iter(bad)))]
 
 
 def test_a_misspelt_lane_asks_for_nothing() -> None:

@@ -90,7 +90,7 @@ def test_a_link_that_is_swapped_in_is_never_followed(
     write(tmp_path / "outside", OUTSIDE)
     before = descriptors()
     with Pool(1) as pool:
-        seen = set()
+        seen: set[bool] = set()
         with swapping(tmp_path / "pack", tmp_path / "outside", part, swap):
             done = 0
             while done < count or (len(seen) < 2 and done < 50 * count):

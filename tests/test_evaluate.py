@@ -346,6 +346,18 @@ def test_tasks_constructed_are_counted(run: Any) -> None:
     assert run(text.format(4), constructed=3).run.limit == ["tasks constructed", 3, 4]
 
 
+def test_constructors_are_counted_and_what_is_printed_beyond_the_shown_lines_is_no_call(run: Any) -> None:
+    """Neither in the records nor in the numbers of what comes behind."""
+    text = "x = [print(i) for i in range(9)]\nx = [session(name = 's') for i in range({})]\n"
+    outcome = run(text.format(3), calls=3, printed=2)
+    assert ([call[0] for call in outcome.calls], outcome.run.limit) == (["print"] * 2 + ["session"] * 3, None)
+    assert _locate(outcome.evaluator, [1, 2]) == [
+        [[0, 1, 6], [[0, 1, "<module>"]]],
+        [[0, 2, 6], [[0, 2, "<module>"]]],
+    ]
+    assert run(text.format(4), calls=3, printed=2).run.limit == ["calls of constructors", 3, 4]
+
+
 def test_the_call_depth_is_bounded(run: Any) -> None:
     """As the configuration says."""
     text = "def f(n):\n    return n if n == 0 else f(n - 1)\nf({})\n"

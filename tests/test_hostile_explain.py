@@ -62,11 +62,11 @@ x = [outer(i) for i in range({MOST})]
 
 def test_what_thousands_of_calls_do_wrong_at_one_place_is_one_mistake(tmp_path: Path) -> None:
     """However many they are, another mistake behind them is found."""
-    source = f'x = [session(nme = 1) for _ in range({MOST + 9})]\nfor y in [1]:\n    session(harness = "x")\n{END}'
+    source = f'x = [session(nme = 1) for _ in range({MOST + 9})]\nfor y in [1]:\n    session(name = "s%d" % y)\n{END}'
     diagnostics = compiled(tmp_path, source, PATIENT).diagnostics
     assert [(d.code, d.span and d.span.begin.line) for d in diagnostics] == [
         ("unknown-argument", 1),
-        ("missing-argument", 3),
+        ("unbound-session", 3),
     ]
 
 

@@ -23,6 +23,8 @@ from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.frontend.sandbox import Channel, fresh, start_program
 from crucible.compiler.pipeline import Compiled, Options, compile_file, compile_source
 
+pytestmark = pytest.mark.torture  # minutes of work, sensitive to a loaded machine
+
 CASES = Path(__file__).parent / "cases"
 CRASHED = ["evaluator-crashed"]
 HUNGRY = "def f():\n    s = 'a' * 1000\n    for _ in range(60):\n        s = s + s\n\nf()\n" + END
@@ -76,6 +78,11 @@ def is_alive(pid: int) -> bool:
 def children_of(pid: int) -> list[int]:
     """Return the children of a single-threaded process."""
     return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def opened_by(pid: int) -> set[str]:
+    """Return the descriptors that a process has."""
+    return {path.name for path in Path(f"/proc/{pid}/fd").iterdir()}
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
@@ -200,7 +207,7 @@ def test_threads_share_a_pool_and_its_size_is_kept(opened: Open, packs: dict[str
 
     def work(number: int) -> None:
         together.wait()
-        order = sorted(packs)
+        order = sorted(packs)[::6]
         Random(number).shuffle(order)
         for name in order:
             assert compile_file(str(packs[name]), Options(connect=running.pool.connect)) == alone[name]
@@ -240,10 +247,9 @@ def test_a_server_has_nothing_of_its_owner(opened: Open, tmp_path: Path, monkeyp
         for server in running.servers:
             assert b"SECRET" not in Path(f"/proc/{server}/environ").read_bytes()
             assert os.getsid(server) == server
-            assert {path.name for path in Path(f"/proc/{server}/fd").iterdir()} == {"0", "1", "2"}
+            assert eventually(lambda server=server: opened_by(server) == {"0", "1", "2"})
             (child,) = children_of(server)
-            assert os.getsid(child) == child
-            assert {path.name for path in Path(f"/proc/{child}/fd").iterdir()} == {"0", "1", "2"}
+            assert eventually(lambda child=child: os.getsid(child) == child and opened_by(child) == {"0", "1", "2"})
         for channel in held:
             channel.close()
             channel.child.dismiss()
@@ -396,6 +402,7 @@ SCRIPT = """
 import json, os, signal, sys
 from crucible.compiler.frontend import pool as pools
 from crucible.compiler.pipeline import Options, compile_source
+
 begun = pools.start_program
 servers = []
 def start(*arguments):

@@ -16,6 +16,9 @@ from packs import descriptors, write
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.pipeline import Compiled, Options, compile_source
 
+pytestmark = pytest.mark.torture  # minutes of work, sensitive to a loaded machine
+
+
 SECRET = "5ecret-word"
 GOOD = "an open word"
 SOURCE = """\

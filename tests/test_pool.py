@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -80,9 +81,9 @@ def children_of(pid: int) -> list[int]:
     return [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def opened_by(pid: int) -> set[str]:
-    """Return the descriptors that a process has."""
-    return {path.name for path in Path(f"/proc/{pid}/fd").iterdir()}
+def is_bare(pid: int) -> bool:
+    """Tell whether a process leads a session and has its three standard descriptors alone."""
+    return os.getsid(pid) == pid and {path.name for path in Path(f"/proc/{pid}/fd").iterdir()} == {"0", "1", "2"}
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
@@ -247,9 +248,9 @@ def test_a_server_has_nothing_of_its_owner(opened: Open, tmp_path: Path, monkeyp
         for server in running.servers:
             assert b"SECRET" not in Path(f"/proc/{server}/environ").read_bytes()
             assert os.getsid(server) == server
-            assert eventually(lambda server=server: opened_by(server) == {"0", "1", "2"})
+            assert eventually(partial(is_bare, server))
             (child,) = children_of(server)
-            assert eventually(lambda child=child: os.getsid(child) == child and opened_by(child) == {"0", "1", "2"})
+            assert eventually(partial(is_bare, child))
         for channel in held:
             channel.close()
             channel.child.dismiss()

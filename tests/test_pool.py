@@ -347,6 +347,17 @@ def test_a_stopped_child_is_dismissed(opened: Open, tmp_path: Path) -> None:
     assert len(running.servers) == 1
 
 
+def test_a_child_that_was_asked_about_is_dismissed(opened: Open, tmp_path: Path) -> None:
+    """An interrupt may come while its end is waited for; the server is asked once."""
+    running = opened()
+    channel = running.pool.connect()
+    assert channel.child.reap(block=False) is None
+    channel.close()
+    channel.child.dismiss()
+    assert works(tmp_path, running.pool)
+    assert len(running.servers) == 1
+
+
 def test_hunger_and_hanging_are_told_as_ever(opened: Open, tmp_path: Path) -> None:
     """The ceilings bind a child of the pool, and the next evaluation works."""
     running = opened()

@@ -225,7 +225,8 @@ class _Leased(Child):
         """End the child; its status is read when the server is next used."""
         self.kill(_KILL)
         try:
-            self._server.ask_to_reap()
+            if not self._asked:  # an interrupt may come between asking and reading
+                self._server.ask_to_reap()
         except OSError:
             self._pool.give_back(self._server, usable=False)
         else:

@@ -18,7 +18,7 @@ SOURCES := pyproject.toml README.md LICENSE $(shell find $(FOLDERS) -name __pyca
 # The checkout must not answer to an import instead of the installed package.
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: demo test check lint types layers torture fuzz golden coverage bench clean
+.PHONY: demo test check lint types layers slice torture fuzz golden coverage bench clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -28,7 +28,7 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-dev
 	$(PYTEST) -n $(WORKERS)
 
-check: lint types layers test
+check: lint types layers test slice fuzz
 
 lint: $(VENV)/installed-dev
 	$(PY) -m ruff check
@@ -44,8 +44,12 @@ types: $(VENV)/installed-dev
 layers: $(VENV)/installed-dev
 	$(PYTEST) tests/test_layers.py
 
+# Alone on the machine: these tests kill, swap and wait.
+slice: $(VENV)/installed-dev
+	$(PYTEST) -m "torture and not whole"
+
 torture: $(VENV)/installed-dev
-	$(PYTEST) -m torture --timeout 3600
+	$(PYTEST) -m "torture or whole" --timeout 3600
 
 # Its directory is the script's own, never the checkout's root.
 fuzz: $(VENV)/installed-dev $(VENV)/atheris
@@ -57,7 +61,7 @@ golden: $(VENV)/installed-dev
 	$(PYTEST) -m golden
 
 coverage: $(VENV)/installed-dev
-	$(PYTEST) -n $(WORKERS) --cov --cov-report term-missing
+	$(PYTEST) -n $(WORKERS) -m "not whole" --cov --cov-report term-missing
 
 bench: $(VENV)/installed
 	$(PY) benchmarks/run.py

@@ -392,10 +392,11 @@ class _Compilation:
             sandbox.when_slow = self._give_up_on_unknown_names
             answer = sandbox.finish()
             sandbox.when_slow = None
-            check_answer(answer, self._files)
+            most_bytes = check_answer(answer, self._files)
         except Death as death:
             attempt.death = death
             return self._explain(sandbox)
+        attempt.most_bytes = most_bytes
         attempt.answer = answer
         attempt.calls = answer["calls"]
         recorded = Recorded(answer["calls"], answer.get("last"), ended_early=answer["error"] is not None)
@@ -466,7 +467,7 @@ class _Compilation:
                 from crucible.compiler.explain import printed_lines
 
                 printed = printed_lines(self._attempt, self._limits, sandbox)
-        if workflow is not None and _may_exceed(self._attempt.calls, self._limits.json_bytes):
+        if workflow is not None and self._attempt.most_bytes > self._limits.json_bytes:
             from crucible.schemas.canonical import dumps
 
             size = len(dumps(workflow).encode())
@@ -496,24 +497,56 @@ def _reserved(text: str) -> "Fault | None":
     return Fault("syntax-error", message, place(text, found.start(), found.end()))
 
 
-def check_answer(answer: dict[str, Any], files: Collection[int]) -> None:
-    """Raise Death for an answer without the shape of one: the process that gave it is not trusted."""
+def check_answer(answer: dict[str, Any], files: Collection[int]) -> int:
+    """Return the most bytes that the canonical JSON of an answer can have, without writing it.
+
+    Raises Death for an answer without the shape of one: the process that gave it is not trusted.
+    """
+    most = 0
     try:
         count = len(answer["calls"])
         last = answer.get("last")
         fits = isinstance(answer["calls"], list) and (last is None or (isinstance(last, int) and 0 <= last < count))
+        values: list[Any] = []
         for name, positional, named in answer["calls"]:
             fits = fits and isinstance(name, str) and isinstance(positional, list)
             fits = fits and (name != "print" or [type(text) for text in positional] == [str])
-            fits = fits and all(isinstance(key, str) for key, _ in named)
-            fits = fits and _handles_fit([positional, [value for _, value in named]], count)
+            for key, value in named:
+                fits = fits and key.__class__ is str
+                values.append(value)
+            values.extend(positional)
         fits = fits and (answer["error"] is None or _error_fits(answer["error"], files))
         limit = answer.get("limit")
         fits = fits and (limit is None or [type(part) for part in limit] == [str, int, int])
+        if fits:
+            most = _most_bytes(values, count)
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits:
         raise Death("evaluator-crashed", NO_ANSWER)
+    return most
+
+
+def _most_bytes(values: list[Any], count: int) -> int:
+    """Return the most bytes that recorded values can take in the canonical JSON of so many calls.
+
+    A character takes six bytes at the most, a task without its texts less than 1,000, a dependency, which is
+    written by its name, 800. Raises ValueError for the handle of a call that was not recorded.
+    """
+    most = 1_000 * (count + 4)
+    pending = values
+    while pending:
+        item = pending.pop()
+        if item.__class__ is str:
+            most += 6 * len(item) + 16
+        elif item.__class__ is list:
+            most += 800 * len(item)
+            pending.extend(item)
+        elif item.__class__ is dict and "call" in item:
+            call = item["call"]
+            if not (isinstance(call, int) and 0 <= call < count):
+                raise ValueError(call)
+    return most
 
 
 def _error_fits(error: dict[str, Any], files: Collection[int]) -> bool:
@@ -530,39 +563,6 @@ def _error_fits(error: dict[str, Any], files: Collection[int]) -> bool:
     return fits and all(
         number in files and isinstance(line, int) and isinstance(name, str) for number, line, name in error["frames"]
     )
-
-
-def _handles_fit(value: Any, count: int) -> bool:
-    """Tell whether every handle in recorded values is that of a recorded call."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, list):
-            pending.extend(item)
-        elif (
-            isinstance(item, dict)
-            and "call" in item
-            and not (isinstance(item["call"], int) and 0 <= item["call"] < count)
-        ):
-            return False
-    return True
-
-
-def _may_exceed(calls: list[Any], most: int) -> bool:
-    """Tell whether the canonical JSON of what was recorded could have more bytes than that; a cheap upper bound.
-
-    A character takes six bytes at the most, a task without its texts less than 1,000.
-    """
-    pending: list[Any] = [[values, [value for _, value in named]] for _, values, named in calls]
-    size = 1_000 * (len(calls) + 4)
-    while pending:
-        item = pending.pop()
-        if isinstance(item, list):
-            pending.extend(item)
-            size += 800 * len(item)  # a dependency is written by its name
-        elif isinstance(item, str):
-            size += 6 * len(item) + 16
-    return size > most
 
 
 def _may_conflict(workflow: "Workflow") -> bool:

@@ -17,17 +17,19 @@ class Record:
 
     fields: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[dict[str, Any]] = {}
+    _known: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         """Gather the fields of the class behind those of its base."""
         own = tuple(name for name, kind in cls.__annotations__.items() if not _is_class_variable(kind))
         cls.fields = (*cls.fields, *(name for name in own if name not in cls.fields))
         cls.defaults = {**cls.defaults, **{name: cls.__dict__[name] for name in own if name in cls.__dict__}}
+        cls._known = frozenset(cls.fields)
 
     def __init__(self, **values: Any) -> None:
         given = {**self.defaults, **values}
-        if given.keys() != set(self.fields):
-            wrong = sorted(given.keys() ^ set(self.fields))
+        if given.keys() != self._known:
+            wrong = sorted(given.keys() ^ self._known)
             message = f"{type(self).__name__}: unknown or missing: {', '.join(wrong)}"
             raise TypeError(message)
         self.__dict__.update(given)

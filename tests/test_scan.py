@@ -3,6 +3,7 @@
 The evaluator's own parser is the reference: what it reads, and what would end it.
 """
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import starlark
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crucible.compiler.frontend import lexis
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.scan import Lane, decode, find_lane, guard, string_value, tokens
 from crucible.schemas.span import Position, Span
@@ -387,3 +389,41 @@ def test_no_text_is_too_odd(text: str) -> None:
     guard(text, LIMITS)
     find_lane(text)
     find_lane(text, module=True)
+
+
+PIECES = (
+    't = command(name = "a", run = """b\nc""", depends_on = [x, "y"])',
+    "agent(\n    name = 'a', # why\n    prompt = prompt_file(\"p.md\"),\n\n)",
+    "f(k = 0x1F, d = 1.5,)  # so",
+    'workflow(tasks = [t], type = "custom")',
+    'workflow(type = "playbook", tasks = [])',
+    "x = workflow(t = a)",
+    "def f(a = b):",
+    "    return f(a = b)",
+    "    workflow(type = 'custom')",
+    "if a:",
+    "elif f(a = b):",
+    "f(type = a)",
+    "f(a = b)(c)",
+    "f(a = workflow('c'))",
+    "x = g(a = [[b]])",
+    "(",
+    ")",
+    "[",
+    "]",
+    "# no token",
+    " # nor this",
+    "\\",
+    "'",
+    '"""',
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("\n".join), st.integers(4, 9))
+def test_a_statement_that_is_passed_over_would_change_nothing(text: str, nesting: int) -> None:
+    """The guard and the lane are the same when every statement is read token by token."""
+    limits = LIMITS._replace(nesting=nesting, chain=nesting)
+    passing_over = guard(text, limits), find_lane(text), find_lane(text, module=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lexis, "_STATEMENTS", re.compile(r"(?!)"))
+        assert passing_over == (guard(text, limits), find_lane(text), find_lane(text, module=True))

@@ -95,51 +95,69 @@ def bind(
     reading the tree could not see every argument; then none is called missing.
     """
     bound = Bound({}, {}, [])
+    values, spots, problems = bound
     unknown: list[str] = []
-    known = {argument.name: argument for argument in constructor.arguments}
-    have: set[str | None] = {item.name for item in given if item.name is not None}
     positional = 0
     for item in given:
-        if item.name is None:
-            spot = f"#{positional}"
-            positional += 1
-            argument = constructor.argument(constructor.positional) if positional == 1 else None
-            if argument is None or (constructor.name == "workflow" and have):
-                bound.problems.append(_positional(constructor, spot, have, sum(i.name is None for i in given)))
+        name, value = item
+        argument = constructor.rows.get(name) if name is not None else None
+        if argument is None or name is None or name in spots:
+            sorted_in = _sort_in(constructor, item, (given, positional), bound, lane)
+            positional += name is None
+            if sorted_in is None:
+                if argument is None and name is not None:
+                    unknown.append(name)
                 continue
-            if argument.name in have:
-                problem = Problem(
-                    "repeated-argument", _repeated(constructor, argument.name), Spot(argument.name, part="name")
-                )
-                bound.problems.append(problem)
-                continue
-        elif item.name in known:
-            argument, spot = known[item.name], item.name
-            if item.name in bound.spots:
-                bound.problems.append(
-                    Problem("repeated-argument", _repeated(constructor, item.name), Spot(item.name, part="again"))
-                )
-                continue
-        else:
-            unknown.append(item.name)
-            bound.problems.append(_unknown_argument(constructor, item.name, set(known) - have, lane))
+            argument, name = sorted_in
+        spots[argument.name] = name
+        if value.__class__ is str and argument.type is Type.TEXT and not argument.choices and OPAQUE_TEXT not in value:
+            values[argument.name] = value  # most values are such texts
             continue
-        bound.spots[argument.name] = spot
-        problems, value = _check(constructor, argument, item.value, spot, kind_of)
-        bound.problems.extend(problems)
+        wrong, value = _check(constructor, argument, value, name, kind_of)
+        problems.extend(wrong)
         if value is not None:
-            bound.values[argument.name] = value
+            values[argument.name] = value
     if complete:
-        bound.problems.extend(_missing(constructor, bound, unknown))
-        bound.problems.extend(_pair(bound, unknown))
+        if any(name not in spots for name in constructor.needed):
+            problems.extend(_missing(constructor, bound, unknown))
+        if "threshold" in constructor.rows:
+            problems.extend(_pair(bound, unknown))
     return bound
+
+
+def _sort_in(
+    constructor: Constructor, item: Given, among: tuple[list[Given], int], bound: Bound, lane: str | None
+) -> tuple[Argument, str] | None:
+    """Return the argument that an item without a known name of its own gives, and its spot; or report a problem.
+
+    ``among`` are all items, and how many without a name come before this one.
+    """
+    given, place = among
+    have = {other.name for other in given if other.name is not None}
+    if item.name is None:
+        argument = constructor.argument(constructor.positional) if place == 0 else None
+        if argument is None or (constructor.name == "workflow" and have):
+            count = sum(other.name is None for other in given)
+            bound.problems.append(_positional(constructor, f"#{place}", have, count))
+        elif argument.name in have:
+            message = _repeated(constructor, argument.name)
+            bound.problems.append(Problem("repeated-argument", message, Spot(argument.name, part="name")))
+        else:
+            return argument, f"#{place}"
+    elif item.name in constructor.rows:
+        message = _repeated(constructor, item.name)
+        bound.problems.append(Problem("repeated-argument", message, Spot(item.name, part="again")))
+    else:
+        candidates = constructor.rows.keys() - have
+        bound.problems.append(_unknown_argument(constructor, item.name, candidates, lane))
+    return None
 
 
 def _repeated(constructor: Constructor, name: str) -> str:
     return f'{constructor.name}() is given "{name}" twice; remove one of the two'
 
 
-def _positional(constructor: Constructor, spot: str, have: set[str | None], count: int) -> Problem:
+def _positional(constructor: Constructor, spot: str, have: set[str], count: int) -> Problem:
     """Say that an argument needs its name, and which name it most likely has."""
     if constructor.name == "workflow":
         message = "workflow() takes its tasks without a name only when it has no other argument; write tasks = […]"
@@ -150,7 +168,7 @@ def _positional(constructor: Constructor, spot: str, have: set[str | None], coun
         return Problem(
             "positional-argument", f"{constructor.name}() takes one argument; this is one too many", Spot(spot)
         )
-    absent = [argument.name for argument in constructor.arguments if argument.required and argument.name not in have]
+    absent = [name for name in constructor.needed if name not in have]
     guess = f"{absent[0]} = {{}}" if count == 1 and len(absent) == 1 else None
     example = absent[0] if absent else constructor.arguments[0].name
     return Problem(
@@ -178,7 +196,7 @@ def _missing(constructor: Constructor, bound: Bound, unknown: list[str]) -> list
 
     An argument that lacks its name, or has it misspelt, is there.
     """
-    absent = [row.name for row in constructor.arguments if row.required and row.name not in bound.spots]
+    absent = [name for name in constructor.needed if name not in bound.spots]
     nameless = sum(problem.code == "positional-argument" for problem in bound.problems)
     return [
         Problem("missing-argument", f'{constructor.name}() needs the argument "{name}"', Spot())
@@ -230,7 +248,8 @@ def _check_list(
     constructor: Constructor, argument: Argument, value: Any, spot: str, kind_of: Callable[[Handle], str]
 ) -> tuple[list[Problem], Any]:
     """Check a list: its good elements come back as (path, element), nested lists of tasks flattened."""
-    scalar = Argument(argument.name, Type.TASK if argument.type is Type.TASKS else Type.TEXT, "")
+    of_tasks = argument.type is Type.TASKS
+    scalar = Argument(argument.name, Type.TASK if of_tasks else Type.TEXT, "")
     if not isinstance(value, list):
         single = _check_scalar(constructor, scalar, value, Spot(spot), kind_of) is None
         message = f"{argument.name} of {constructor.name}() is {argument.type.value}, not {describe(value, kind_of)}"
@@ -238,24 +257,26 @@ def _check_list(
         return [problem], [((), value)] if single else None
     problems: list[Problem] = []
     good: list[tuple[tuple[int, ...], Any]] = []
-    pending: list[tuple[tuple[int, ...], Any]] = [((i,), element) for i, element in enumerate(value)]
-    pending.reverse()
-    while pending:
-        path, element = pending.pop()
-        if isinstance(element, list) and argument.type is Type.TASKS:
-            pending.extend(((*path, i), inner) for i, inner in reversed(list(enumerate(element))))
-        elif element is UNKNOWN:
-            good.append((path, UNKNOWN))
-        elif element is TOO_DEEP:
-            problems.append(
-                Problem("value-too-deep", f"{argument.name} is nested more than 128 levels deep", Spot(spot, path))
-            )
-        else:
-            wrong = _check_scalar(constructor, scalar, element, Spot(spot, path), kind_of, "an element of ")
-            if wrong:
-                problems.append(wrong)
+    for place, outermost in enumerate(value):
+        if of_tasks and outermost.__class__ is Handle and kind_of(outermost) == "task":
+            good.append(((place,), outermost))  # as most elements are
+            continue
+        pending: list[tuple[tuple[int, ...], Any]] = [((place,), outermost)]
+        while pending:
+            path, element = pending.pop()
+            if of_tasks and isinstance(element, list):
+                pending.extend(((*path, i), inner) for i, inner in reversed(list(enumerate(element))))
+            elif element is UNKNOWN:
+                good.append((path, UNKNOWN))
+            elif element is TOO_DEEP:
+                message = f"{argument.name} is nested more than 128 levels deep"
+                problems.append(Problem("value-too-deep", message, Spot(spot, path)))
             else:
-                good.append((path, element))
+                wrong = _check_scalar(constructor, scalar, element, Spot(spot, path), kind_of, "an element of ")
+                if wrong:
+                    problems.append(wrong)
+                else:
+                    good.append((path, element))
     return problems, good
 
 

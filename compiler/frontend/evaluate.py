@@ -244,13 +244,12 @@ class _Run:
             elif kind == "nothing":
                 self.calls.append([name, [_printed(args, kwargs.get("sep", " "))], []])
             else:
-                self._elements += _size([args, list(kwargs.values())])
                 self._hold("calls of constructors", "calls", self.count - self._printed)
+                self._elements += len(args) + len(kwargs)
+                record = [name, [self._recorded(value) for value in args], []]
+                record[2] = [[key, self._recorded(value)] for key, value in kwargs.items()]
                 self._hold("elements in all arguments", "elements", self._elements)
-                most = self._config["value_depth"]
-                self.calls.append(
-                    [name, [_plain(a, most) for a in args], [[k, _plain(v, most)] for k, v in kwargs.items()]]
-                )
+                self.calls.append(record)
             self._printed += kind == "nothing"
             if kind == "task":
                 self._built += 1
@@ -260,6 +259,15 @@ class _Run:
             return None if kind == "nothing" else starlark.OpaquePythonObject(_Handle(number))
 
         return call
+
+    def _recorded(self, value: Any) -> Any:
+        """Return an argument as the channel carries it; the elements of a list count, and are held, first."""
+        if value.__class__ is str:
+            return value
+        if isinstance(value, (list, tuple)):
+            self._elements += _size([value])
+            self._hold("elements in all arguments", "elements", self._elements)
+        return _plain(value, self._config["value_depth"])
 
     def _hold(self, what: str, ceiling: str, measured: int) -> None:
         """End the evaluation when it has passed a ceiling."""
@@ -300,12 +308,12 @@ def _plain(value: Any, depth: int) -> Any:
     """Return a value as JSON can carry it; what JSON has not becomes a one-key object."""
     if value is None or isinstance(value, (bool, str)):
         return value
+    if isinstance(value, _Handle):
+        return {"call": value.call}
     if isinstance(value, int):
         return value if -_LARGEST <= value < _LARGEST else {"odd": "a huge integer"}
     if isinstance(value, float):
         return value if value - value == 0 else {"odd": "a number that is not finite"}
-    if isinstance(value, _Handle):
-        return {"call": value.call}
     if isinstance(value, (list, tuple)):
         return [_plain(item, depth - 1) for item in value] if depth else {"deep": True}
     return {"odd": "a dict" if isinstance(value, dict) else f"a {type(value).__name__}"}

@@ -48,9 +48,23 @@ BLANK: Final = " \t\r\n"
 
 # Most of a workflow is `name = "value",`, which nests nothing and begins no chain: it is passed over with the
 # blanks before a token, but for the one argument that is read here.
+_WORD = r"[A-Za-z_][A-Za-z0-9_]*+"
 _NUMBER = r"(?:0[xXoObB])?[0-9][0-9a-fA-F]*+(?:\.[0-9]*+)?"
-_PLAIN_ARGUMENT = rf"(?: *+(?!type\b)[A-Za-z_][A-Za-z0-9_]*+ *+= *+(?:r?{_STRING_BODY}|[A-Za-z_]\w*+|{_NUMBER}) *+,)*+"
+_PLAIN_ARGUMENT = rf"(?: *+(?!type\b){_WORD} *+= *+(?:r?{_STRING_BODY}|[A-Za-z_]\w*+|{_NUMBER}) *+,)*+"
 _SPARSE = re.compile(_PLAIN_ARGUMENT + TOKEN.pattern, re.DOTALL | re.ASCII)
+
+# And most of its statements are calls of such arguments, flat lists and prompt_file("…") among them: whole
+# statements in the first column, whose depth is that of this expression. A call of workflow() is none of them.
+_GAP = r"(?:[ \n]|#[^\n]*+\n)*+"
+_LINE_ENDS = r"(?: *+(?:#[^\n]*+)?\n)++"
+_CALLED = rf"(?!workflow\b){_WORD}"
+_LIST = rf"\[{_GAP}(?:(?:r?{_STRING_BODY}|{_WORD}){_GAP}(?:,{_GAP}|(?=\])))*+\]"
+_VALUE = rf"(?:r?{_STRING_BODY}|{_CALLED}(?:\( *+r?{_STRING_BODY} *+\))?|{_NUMBER}|{_LIST})"
+_STATEMENT = (
+    rf"(?:{_WORD} *+= *+)?{_CALLED} *+\({_GAP}(?:(?!type\b){_WORD} *+= *+{_VALUE}{_GAP}(?:,{_GAP}|(?=\))))*+\)"
+    rf"(?={_LINE_ENDS}(?:\S|\Z))"
+)
+_STATEMENTS = re.compile(rf"{_STATEMENT}(?:{_LINE_ENDS}{_STATEMENT})*+", re.DOTALL | re.ASCII)
 
 
 class Fault(NamedTuple):
@@ -75,8 +89,29 @@ def matches(text: str) -> Iterator[re.Match[str]]:
 
 
 def sparse_matches(text: str) -> Iterator[re.Match[str]]:
-    """Iterate over the tokens as matches() does, but for named arguments whose value is one token."""
-    return _SPARSE.finditer(text, len(lead(text)))
+    """Iterate over the tokens as matches() does, but for what neither nests nor begins a chain.
+
+    Passed over are named arguments whose value is one token and, outside brackets, statements made of them; the
+    NEWLINE behind a statement is not.
+    """
+    begin = len(lead(text))
+    depth = 0
+    while True:
+        if not depth and (begin == 0 or text[begin - 1] == "\n"):
+            plain = _STATEMENTS.match(text, begin)
+            begin = plain.end() if plain else begin
+        for match in _SPARSE.finditer(text, begin):
+            yield match
+            group = match.lastindex
+            if group == OPEN:
+                depth += 1
+            elif group == CLOSE:
+                depth -= depth > 0
+            elif group == NEWLINE and not depth:
+                begin = match.end()
+                break
+        else:
+            return
 
 
 def indentation(blank: str) -> int:

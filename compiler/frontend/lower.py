@@ -520,12 +520,12 @@ class _Lowering:
 def _refused(task: int | None, call: _Call, fields: Mapping[str, str]) -> set[tuple[int | None, str]]:
     """Return the IR fields of a call whose values are wrong, or missing though required, as rules.Facts has them."""
     row = CONSTRUCTORS[call.name]
-    if not call.bound.problems and all(a.name in call.values for a in row.arguments if a.required):
+    if not call.bound.problems and all(name in call.values for name in row.needed):
         return set()
     wrong = {spot: argument for argument, spot in call.bound.spots.items()}
     arguments = {wrong.get(problem.spot.argument, "") for problem in call.bound.problems}
     arguments |= {problem.suggestion or "" for problem in call.bound.problems if problem.code == "unknown-argument"}
-    arguments |= {argument.name for argument in row.arguments if argument.required and argument.name not in call.values}
+    arguments |= {name for name in row.needed if name not in call.values}
     return {(task, fields.get(argument, argument)) for argument in arguments if argument}
 
 
@@ -654,9 +654,9 @@ def _misplaced(calls: Mapping[int, _Call], records: list[Any]) -> list[Any]:
 
 def _value(plain: Any) -> Any:
     """Return a recorded value as binding takes it: the one-key objects of the channel unpacked."""
-    if isinstance(plain, list):
+    if plain.__class__ is list:
         return [_value(item) for item in plain]
-    if not isinstance(plain, dict):
+    if plain.__class__ is not dict:
         return plain
     if "call" in plain:
         return Handle(plain["call"])

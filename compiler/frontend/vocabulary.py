@@ -15,6 +15,8 @@ DEFAULT_LANE: Final = "autoresearch"
 class Type(Enum):
     """What an argument takes; the value is how a message names it."""
 
+    __hash__ = object.__hash__  # that of Enum is a function of Python, called for each argument of each call
+
     TEXT = "a string"
     BOOLEAN = "True or False"
     INTEGER = "an integer"
@@ -41,7 +43,8 @@ class Constructor(NamedTuple):
     """One name of the language, with the group of lanes that have it.
 
     ``positional`` is the argument that may be given without its name, "" for none. ``makes`` is
-    what a call gives back: "task", "session", "workflow" or "text".
+    what a call gives back: "task", "session", "workflow" or "text". ``rows`` has the arguments by
+    name, ``needed`` the names of those that are required.
     """
 
     name: str
@@ -50,13 +53,12 @@ class Constructor(NamedTuple):
     doc: str
     arguments: tuple[Argument, ...]
     positional: str = ""
+    rows: dict[str, Argument] = {}  # noqa: RUF012 - never changed
+    needed: tuple[str, ...] = ()
 
     def argument(self, name: str) -> Argument | None:
         """Return the argument of that name, None when there is none."""
-        for argument in self.arguments:
-            if argument.name == name:
-                return argument
-        return None
+        return self.rows.get(name)
 
 
 _NAME = Argument("name", Type.TEXT, "The task's name, unique in the workflow.", required=True)
@@ -235,7 +237,13 @@ _GROUPS = {
     "playbook": ("common", "playbook"),
 }
 
-CONSTRUCTORS: Final[dict[str, Constructor]] = {row.name: row for row in _TABLE}
+CONSTRUCTORS: Final[dict[str, Constructor]] = {
+    row.name: row._replace(
+        rows={argument.name: argument for argument in row.arguments},
+        needed=tuple(argument.name for argument in row.arguments if argument.required),
+    )
+    for row in _TABLE
+}
 
 # The pure builtins of the language itself, as the evaluator provides them.
 BUILTINS: Final = frozenset({

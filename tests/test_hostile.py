@@ -22,7 +22,7 @@ from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.pipeline import Options, compile_source
 from crucible.schemas.codes import CODES
 
-pytestmark = pytest.mark.torture  # minutes of work, sensitive to a loaded machine
+pytestmark = pytest.mark.torture
 
 MOST_MEBIBYTES = 200
 
@@ -44,7 +44,7 @@ def run(directory: Path, count: int, seed: int) -> tuple[list[dict[str, Any]], d
 
 
 @pytest.mark.parametrize(
-    ("count", "seed"), [(140, 1), pytest.param(5_000, 7, marks=[pytest.mark.torture, pytest.mark.timeout(3600)])]
+    ("count", "seed"), [(140, 1), pytest.param(5_000, 7, marks=[pytest.mark.whole, pytest.mark.timeout(3600)])]
 )
 def test_whatever_a_source_says_there_is_an_answer(tmp_path: Path, count: int, seed: int) -> None:
     """A workflow or an error with a known code and a place inside a text; no crash, and the memory stays bounded."""

@@ -471,7 +471,7 @@ def test_a_killed_command_leaves_the_old_or_the_new_file(tmp_path: Path) -> None
     kills(tmp_path, 30, 1)
 
 
-@pytest.mark.torture
+@pytest.mark.whole
 @pytest.mark.timeout(3600)
 def test_a_thousand_killed_commands_leave_the_old_or_the_new_file(tmp_path: Path) -> None:
     """The same a thousand times, at other moments each time it runs."""

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -24,7 +25,7 @@ from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.frontend.sandbox import Channel, fresh, start_program
 from crucible.compiler.pipeline import Compiled, Options, compile_file, compile_source
 
-pytestmark = pytest.mark.torture  # minutes of work, sensitive to a loaded machine
+pytestmark = pytest.mark.torture
 
 CASES = Path(__file__).parent / "cases"
 CRASHED = ["evaluator-crashed"]
@@ -148,7 +149,7 @@ def works(directory: Path, pool: Pool) -> bool:
 # The same answers
 
 
-@pytest.mark.parametrize("part", [pytest.param(7, id="some"), pytest.param(1, id="all", marks=pytest.mark.torture)])
+@pytest.mark.parametrize("part", [pytest.param(7, id="some"), pytest.param(1, id="all", marks=pytest.mark.whole)])
 def test_answers_are_those_of_a_fresh_process(opened: Open, part: int) -> None:
     """Workflow, diagnostics and what was printed, for sources with every kind of mistake."""
     pool = opened().pool
@@ -273,8 +274,9 @@ def test_a_killed_server_costs_time_alone(opened: Open, packs: dict[str, Path]) 
     def kill() -> None:
         while not over.wait(random.random() / 10):
             for server in running.servers[-2:]:
-                if is_alive(server):
-                    os.kill(server, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it may be reaped meanwhile
+                    if is_alive(server):
+                        os.kill(server, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -411,7 +413,7 @@ def test_a_closed_pool_falls_back(opened: Open, tmp_path: Path) -> None:
 
 
 SCRIPT = """
-import json, os, signal, sys
+import json, os, signal, sys, time
 from crucible.compiler.frontend import pool as pools
 from crucible.compiler.pipeline import Options, compile_source
 
@@ -540,12 +542,18 @@ for name, text in files.items():
 def resident(pid):
     with open(f"/proc/{pid}/status") as file:
         return int(next(line for line in file if line.startswith("VmRSS")).split()[1])
+def counted():
+    # The least of several looks: a server that prepares its next child has more for a moment.
+    looks = []
+    for _ in range(20):
+        found = open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()
+        below = [open(f"/proc/{pid}/task/{pid}/children").read().split() for pid in servers]
+        looks.append([len(found), max(map(len, below)), len(os.listdir("/proc/self/fd")),
+            *(len(os.listdir(f"/proc/{pid}/fd")) for pid in servers)])
+        time.sleep(0.01)
+    return [min(column) for column in zip(*looks)]
 def state():
-    found = open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()
-    below = [open(f"/proc/{pid}/task/{pid}/children").read().split() for pid in servers]
-    return {"resident": [resident("self"), *map(resident, servers)], "children": len(found),
-        "below": max(map(len, below)), "descriptors": len(os.listdir("/proc/self/fd")),
-        "theirs": [len(os.listdir(f"/proc/{pid}/fd")) for pid in servers]}
+    return {"resident": [resident("self"), *map(resident, servers)], "counted": counted()}
 pool = pools.Pool(1)
 for number in range(WARM):
     works(pool, sources[number % len(sources)])
@@ -557,15 +565,13 @@ pool.close()
 """
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.whole)])
 def test_thousands_of_compiles_leak_nothing(tmp_path: Path, count: int) -> None:
     """The memory of owner and server stays flat within 5 %; no process and no descriptor is added."""
-    text = LONG.replace("WARM", str(min(count, 1000))).replace("COUNT", str(count))
+    text = LONG.replace("WARM", "1000").replace("COUNT", str(count))
     with script(text, tmp_path) as running:
         before, after, servers = said(running)
     assert servers == 1
     for first, last in zip(before.pop("resident"), after.pop("resident"), strict=True):
         assert last <= first * 1.05
-    assert before.pop("below") <= 1
-    assert after.pop("below") <= 1
     assert after == before

@@ -16,7 +16,7 @@ from packs import descriptors, write
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.pipeline import Compiled, Options, compile_source
 
-pytestmark = pytest.mark.torture  # minutes of work, sensitive to a loaded machine
+pytestmark = pytest.mark.torture
 
 
 SECRET = "5ecret-word"
@@ -82,7 +82,7 @@ def said(result: Compiled) -> str:
     return repr(result)
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(1_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("count", [20, pytest.param(1_000, marks=pytest.mark.whole)])
 @pytest.mark.parametrize("swap", [_exchange, _step_by_step], ids=["at-once", "step-by-step"])
 @pytest.mark.parametrize("part", PARTS)
 def test_a_link_that_is_swapped_in_is_never_followed(

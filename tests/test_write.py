@@ -336,7 +336,7 @@ def test_a_killed_writer_leaves_the_old_or_the_new_file(manifest: Path) -> None:
     killed_writers_leave_only_the_file(manifest, 20, 1)
 
 
-@pytest.mark.torture
+@pytest.mark.whole
 @pytest.mark.timeout(3600)
 def test_a_thousand_killed_writers_leave_the_old_or_the_new_file(manifest: Path) -> None:
     """The same a thousand times, at other moments each time it runs."""

@@ -437,15 +437,16 @@ class _Compilation:
         """Find external text without its marks, by evaluating with other text."""
         from crucible.compiler.frontend import leaks
 
+        known = {finding.place.call for finding in self._attempt.lowered.findings} if self._attempt.lowered else set()
         found: list[CallFinding] = []
-        for change, strict in ((leaks.letters_changed, True), (leaks.punctuation_changed, False)):
-            others = {name: leaks.other_value(value, change) for name, value in params.items()}
+        for change in leaks.CHANGES:
+            others = leaks.other_values(params, change)
             if others == params or found:
                 continue
             answer = sandbox.ask({"again": others})
             check_answer(answer, self._files)
             ended_early = answer["error"] is not None
-            found = list(leaks.find(self._attempt.calls, answer["calls"], ended_early=ended_early, strict=strict))
+            found = list(leaks.find(self._attempt.calls, answer["calls"], change, ended_early=ended_early, known=known))
         return found
 
     def _explain(self, sandbox: Sandbox) -> Compiled:

@@ -7,6 +7,7 @@ reading the tree tells of a call (names.py), where a value that is no literal is
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
+from crucible.compiler.frontend.external import has_mark
 from crucible.compiler.frontend.vocabulary import Argument, Constructor, Type, owners_of
 from crucible.schemas.ir import is_finite
 from crucible.schemas.spelling import hint, nearest
@@ -147,10 +148,18 @@ def _sort_in(
     elif item.name in constructor.rows:
         message = _repeated(constructor, item.name)
         bound.problems.append(Problem("repeated-argument", message, Spot(item.name, part="again")))
+    elif has_mark(item.name):
+        message = "text that a launcher may supply belongs whole into a prompt; it may not be an argument's name"
+        bound.problems.append(Problem("external-text", message, Spot()))
     else:
         candidates = constructor.rows.keys() - have
         bound.problems.append(_unknown_argument(constructor, item.name, candidates, lane))
     return None
+
+
+def _is_of(constructor: Constructor, name: str) -> bool:
+    """Tell whether a name is, or was to be, that of an argument of the constructor."""
+    return name in constructor.rows or nearest(name, constructor.rows) is not None
 
 
 def _repeated(constructor: Constructor, name: str) -> str:
@@ -250,6 +259,8 @@ def _check_list(
     """Check a list: its good elements come back as (path, element), nested lists of tasks flattened."""
     of_tasks = argument.type is Type.TASKS
     scalar = Argument(argument.name, Type.TASK if of_tasks else Type.TEXT, "")
+    if isinstance(value, str) and has_mark(value):
+        return [], [((), value)]
     if not isinstance(value, list):
         single = _check_scalar(constructor, scalar, value, Spot(spot), kind_of) is None
         message = f"{argument.name} of {constructor.name}() is {argument.type.value}, not {describe(value, kind_of)}"
@@ -317,7 +328,7 @@ def _check_scalar(
         if OPAQUE_TEXT in value:
             message = f"{argument.name} holds the text form of a task or session; write its name instead"
             return Problem("opaque-in-text", message, spot)
-        if argument.choices and value not in argument.choices:
+        if argument.choices and value not in argument.choices and not has_mark(value):  # that is its own mistake
             tail, guess = hint(value, argument.choices, "values")
             return Problem("unknown-value", f'{argument.name} has no value "{value}"{tail}', spot, guess)
     if argument.type is Type.INTEGER and not 1 <= value <= LARGEST_INT:

@@ -155,13 +155,16 @@ class Evaluator:
         """Evaluate once more with other values of the parameters, and go back to the first ones."""
         first, self._params = self._params, params
         try:
-            return self.run()
+            return self.run(again=True)
         finally:
             self._params = first
 
-    def run(self, locating: "_Locating | None" = None) -> "_Run":
-        """Evaluate the modules in the order of their loads, then the root; record the calls or locate them."""
-        run = _Run(self._config, self._makes, self._params, self._prompts, locating, trace=self._trace)
+    def run(self, locating: "_Locating | None" = None, *, again: bool = False) -> "_Run":
+        """Evaluate the modules in the order of their loads, then the root; record the calls or locate them.
+
+        ``again`` takes no other prompts than the evaluation before it took.
+        """
+        run = _Run(self._config, self._makes, self._params, self._prompts, locating, trace=self._trace, again=again)
         frozen: dict[int, starlark.FrozenModule] = {}
         loader = starlark.FileLoader(lambda path: frozen[self._numbers[path]])
         options = starlark.EvalOptions(check_cancelled=run.tick, max_callstack_size=self._config["call_depth"])
@@ -201,8 +204,10 @@ class _Run:
         locating: "_Locating | None",
         *,
         trace: str,
+        again: bool,
     ) -> None:
         self._config = config
+        self._again = again
         self._params = params
         self._prompts = prompts
         self._locating = locating
@@ -284,6 +289,8 @@ class _Run:
             return self._params.get(given, "")
         if has_mark(given):
             return ""  # a launcher may not choose the file; the parent says so
+        if given not in self._prompts and self._again:
+            return ""  # its path is made of text that a launcher may supply
         if given not in self._prompts:
             send({"ask": "prompt", "path": given, "call": number})
             text = receive().get("text")

@@ -29,6 +29,7 @@ from crucible.schemas.span import Position, Span
 
 _NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
 _ODD_KEY: Final = "TypeError: unhashable type"
+_GUESS: Final = re.compile(r", did you mean `\w+`\?$")  # the library's own, which takes what is not near
 _TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
 _CALLEE: Final = re.compile(r"call to `?\d+\.(\w+)`?$")
 _TOO_DEEP: Final = ("Maximum depth of", "Cycle detected while converting")
@@ -38,6 +39,12 @@ _TRACE: Final = "__crucible_statement__"
 _APART: Final = "_ = 0; "
 _AT_A_TIME: Final = 500
 _QUOTED: Final = re.compile("r?[\"']")
+_CURES: Final = {
+    "Immutable": "this value can no longer be changed: a module's values are frozen once it is loaded; build a new one",
+    "This operation mutates an iterable for an iterator while iterating.": (
+        "a list or dict cannot be changed while a loop goes through it; collect the changes in another one"
+    ),
+}
 
 
 def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnostic]:
@@ -388,6 +395,7 @@ class _Explanation:
     def _error(self, error: dict[str, Any], limit: list[Any] | None) -> Diagnostic:
         """Say what ended the evaluation, at the innermost authored place, with the calls that led there."""
         message = _clean(error["message"])
+        message = _CURES.get(message, message)
         error = self._unfolded(error)
         shown, span = self._error_place(error)
         related = self._places.callers(error["frames"], error["place"]) if span else ()
@@ -525,6 +533,7 @@ class _Explanation:
 def _clean(message: str) -> str:
     """Return the evaluator's words without what only its library knows."""
     message = message.removeprefix("StarlarkError: ").replace("`opaque_python_object`", "`task or session`")
+    message = _GUESS.sub("", message)
     bare = without_marks(message)
     if bare == message or message.startswith("fail: "):
         return bare

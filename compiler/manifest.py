@@ -24,7 +24,7 @@ from crucible.schemas.span import Position, Span
 TABLE = "workflow"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _GENERATED_FROM, _GENERATED_BY = "# Generated from ", " by crucible plan compile-workflow; edit that file instead."
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 # In a multi-line string line feeds, tabs and quotes stand as themselves, but for a third quote in a row.
 _ESCAPED_IN_LINES = re.compile('[\x00-\x08\x0b-\x1f\x7f\\\\]|(?<="")"')
@@ -176,6 +176,11 @@ def read_manifest(text: str, file: str) -> tuple[dict[str, Any] | None, list[Dia
     """Read a whole manifest as plain data, None with what keeps it from being TOML."""
     data, _layout, diagnostics = toml_text.read(text, file)
     return data, diagnostics
+
+
+def is_generated(text: str, source_name: str) -> bool:
+    """Tell whether a manifest says that its block was generated from the source of that name."""
+    return f"{_GENERATED_FROM}{source_name}{_GENERATED_BY}" in text
 
 
 def decode(data: bytes, file: str) -> tuple[str | None, list[Diagnostic]]:

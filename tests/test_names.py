@@ -105,7 +105,7 @@ def test_a_lane_has_the_names_of_its_groups(lane: str | None, names: list[str]) 
 def test_a_name_of_another_lane_says_so() -> None:
     """It is no misspelling."""
     (problem,) = reading("x = measure(name = 'a')", "playbook").names
-    assert (problem.message, problem.suggestion) == ('"measure" is not defined in a playbook workflow', None)
+    assert (problem.message, problem.suggestion) == ('"measure" is not defined in the lane playbook', None)
 
 
 def test_a_name_of_another_lane_may_be_a_misspelling_all_the_same() -> None:

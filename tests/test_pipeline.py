@@ -435,3 +435,19 @@ workflow(tasks = [p, a, e, g, d], result = d)
     (found,) = compile_source(source.encode(), root, options).diagnostics
     assert found.code == "direction-conflict"
     assert asked == [1]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ('load("m.star", "xs")\nxs.append(2)', "a module's values are frozen once it is loaded; build a new one"),
+        ("ys = [1]\nfor y in ys:\n    ys.append(y)", "cannot be changed while a loop goes through it"),
+        ("y = [1].foo", "Object of type `list` has no attribute `foo`"),
+    ],
+)
+def test_what_the_evaluator_says_is_said_so_that_it_helps(tmp_path: Path, statement: str, message: str) -> None:
+    """Its words for what is frozen say no cure, and its guesses take what is not near."""
+    write(tmp_path, {"m.star": "xs = [1]\n"})
+    (diagnostic,) = compiled(tmp_path, f"{statement}\n{END}").diagnostics
+    assert diagnostic.code == "evaluation-error"
+    assert message in diagnostic.message

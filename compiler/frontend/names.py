@@ -254,7 +254,7 @@ class _Reader:
             self._meant[key] = self._nearest(word, scope, called=called)
         guess = self._meant.get(key)
         tail = f'; did you mean "{guess}"?' if guess else ""
-        where = f" in a {self._lane} workflow" if word in CONSTRUCTORS and not guess else ""
+        where = f" in the lane {self._lane}" if word in CONSTRUCTORS and not guess else ""
         self.names.append(NameProblem("unknown-name", f'"{word}" is not defined{where}{tail}', name.span, guess))
 
     def _nearest(self, word: str, scope: _Scope, *, called: bool) -> str | None:

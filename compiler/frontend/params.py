@@ -283,7 +283,7 @@ class _BlockReader:
                 fields[key.value] = (key, node)
         if "type" not in fields and "type" not in meant:
             self.bad(name.span, f'"{name.value}" has no type; give one of {", ".join(TYPES)}')
-        if "required" in fields and "default" in fields:
+        if "required" in fields and "default" in fields and fields["required"][1].value is True:
             self.bad(name.span, f'"{name.value}" is required and has a default; give one of the two')
         elif not {"required", "default"} & (fields.keys() | meant):
             self.bad(name.span, f'"{name.value}" is neither required nor has a default; give one of the two')

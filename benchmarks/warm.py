@@ -51,7 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=60)
     rounds = parser.parse_args().rounds
-    with tempfile.TemporaryDirectory() as pack, Pool(1) as pool:
+    with tempfile.TemporaryDirectory() as pack, Pool() as pool:
         times = _rounds(os.path.join(pack, "workflow.star"), pool, rounds)
         figures = _figures(times)
         shares = _giant(pack, pool)

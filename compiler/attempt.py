@@ -32,7 +32,6 @@ class Attempt:
         self.request: dict[str, Any] = {}
         self.answer: dict[str, Any] | None = None
         self.calls: list[Any] = []
-        self.most_bytes = 0
         self.death: Death | None = None
         self.lowered: Lowered | None = None
         self.findings: list[Finding] = []

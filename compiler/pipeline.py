@@ -17,9 +17,9 @@ from crucible.schemas.diagnostic import At, Diagnostic, Finding, Severity, arran
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from crucible.compiler.attempt import Attempt
-    from crucible.compiler.frontend.lower import CallFinding
+    from crucible.compiler.frontend.lower import CallFinding, Lowering
     from crucible.compiler.frontend.params import Declarations
-    from crucible.compiler.frontend.scan import Fault
+    from crucible.compiler.frontend.scan import Fault, Lane
     from crucible.compiler.frontend.source_file import SourceFile
     from crucible.compiler.manifest import Places, Reference
     from crucible.schemas.ir import Workflow
@@ -225,7 +225,11 @@ class _Compilation:
         self._texts: dict[str, str] = {}
         self._diagnostics: list[Diagnostic] = []
         self._attempt: Attempt
+        self._lane: Lane
         self._declarations: Declarations | None = None
+        self._lowering: Lowering | None = None
+        self._calls: list[Any] = []
+        self._most_bytes = 0
 
     def run(self) -> Compiled:
         """Take the source through the stages."""
@@ -256,12 +260,11 @@ class _Compilation:
     def _scan(self) -> bool:
         """Read the bytes as far as needed before any parser sees them; false when that fails."""
         from crucible.compiler.attempt import Attempt
-        from crucible.compiler.frontend import scan
 
         text = self._admit(0, os.path.basename(self._path) or _ROOT, self._path, self._data, None)
         if text is None:
             return False
-        self._attempt = Attempt(self._files, scan.find_lane(text), self._pack.prompt)
+        self._attempt = Attempt(self._files, self._lane, self._pack.prompt)
         return True
 
     def _admit(self, number: int, path: str, shown: str, data: bytes, loaded_by: tuple[int, int] | None) -> str | None:
@@ -272,20 +275,22 @@ class _Compilation:
         text, fault = scan.decode(data, self._limits)
         if fault is None and not (text.isascii() and "\\U" not in text):
             fault = _reserved(text)
+        plain: dict[int, int] = {}
         if fault is None:
-            fault = scan.guard(text, self._limits)
+            fault = scan.guard(text, self._limits, plain)
         file = SourceFile(number, path, shown, text, loaded_by)
         self._files[number] = file
         self._texts[shown] = text or data.decode(errors="replace")
         charged = self._pack.charge(len(data))
         if fault is None and charged is not None:
             fault = scan.Fault(charged.code, charged.message, None)
-        if fault is None and number:
-            fault = scan.find_lane(text, module=True).fault
-            if fault is not None:
-                self._attempt.lane_faults.append((file, fault))
-                return text
-        if fault is not None:
+        if fault is None:
+            lane = scan.find_lane(text, plain, module=number > 0)
+            if not number:
+                self._lane = lane
+            elif lane.fault is not None:
+                self._attempt.lane_faults.append((file, lane.fault))
+        else:
             from crucible.compiler.explain import loaded_from, of_fault
 
             self._diagnostics.append(of_fault(file, fault, loaded_from(self._files, file)))
@@ -305,6 +310,9 @@ class _Compilation:
             return {"text": text}
         if message.get("ask") == "module":
             return self._serve_module(str(message["path"]), int(message["file"]), int(message["load"]))
+        if "more" in message:
+            self._take(message["more"])
+            return None
         message_kind = f"unexpected message {sorted(message)}"
         raise ValueError(message_kind)
 
@@ -386,23 +394,23 @@ class _Compilation:
         try:
             sandbox.begin(attempt.request)
             from crucible.compiler.analysis import rules
-            from crucible.compiler.frontend.lower import ExternalText, Recorded, lower
+            from crucible.compiler.frontend.lower import ExternalText, Lowering
             from crucible.compiler.frontend.lower import Options as LowerOptions
 
+            external = ExternalText(*attempt.external) if attempt.external else None
+            options = LowerOptions(attempt.lane_literal, self._limits, attempt.params, external, attempt.declared)
+            self._lowering = Lowering(options)
             sandbox.when_slow = self._give_up_on_unknown_names
             answer = sandbox.finish()
             sandbox.when_slow = None
-            most_bytes = check_answer(answer, self._files)
+            self._take(answer.get("calls"))
+            check_answer(answer, self._files, len(self._calls))
         except Death as death:
             attempt.death = death
             return self._explain(sandbox)
-        attempt.most_bytes = most_bytes
-        attempt.answer = answer
-        attempt.calls = answer["calls"]
-        recorded = Recorded(answer["calls"], answer.get("last"), ended_early=answer["error"] is not None)
-        external = ExternalText(*attempt.external) if attempt.external else None
-        options = LowerOptions(attempt.lane_literal, self._limits, attempt.params, external, attempt.declared)
-        lowered = attempt.lowered = lower(recorded, options)
+        attempt.answer, attempt.calls = answer, self._calls
+        lowering, self._lowering = self._lowering, None
+        lowered = attempt.lowered = lowering.finish(answer.get("last"), ended_early=answer["error"] is not None)
         if external is not None and answer["error"] is None:
             try:
                 lowered.findings.extend(self._leaks(sandbox, params))
@@ -426,6 +434,14 @@ class _Compilation:
             return self._result(sandbox)
         return self._explain(sandbox)
 
+    def _take(self, calls: Any) -> None:
+        """Take over call records, which come some at a time; only the evaluation that was begun first has any."""
+        if self._lowering is None:
+            raise ValueError
+        self._most_bytes += check_calls(calls, len(self._calls))
+        self._calls += calls
+        self._lowering.take(calls)
+
     def _give_up_on_unknown_names(self) -> None:
         """End an evaluation that may only look for what its unknown names mean, which can take it minutes."""
         from crucible.compiler.explain import has_unknown_names
@@ -444,7 +460,8 @@ class _Compilation:
             if others == params or found:
                 continue
             answer = sandbox.ask({"again": others})
-            check_answer(answer, self._files)
+            check_calls(answer.get("calls"))
+            check_answer(answer, self._files, len(answer["calls"]))
             ended_early = answer["error"] is not None
             found = list(leaks.find(self._attempt.calls, answer["calls"], change, ended_early=ended_early, known=known))
         return found
@@ -468,7 +485,7 @@ class _Compilation:
                 from crucible.compiler.explain import printed_lines
 
                 printed = printed_lines(self._attempt, self._limits, sandbox)
-        if workflow is not None and self._attempt.most_bytes > self._limits.json_bytes:
+        if workflow is not None and self._most_bytes > self._limits.json_bytes:
             from crucible.schemas.canonical import dumps
 
             size = len(dumps(workflow).encode())
@@ -498,38 +515,43 @@ def _reserved(text: str) -> "Fault | None":
     return Fault("syntax-error", message, place(text, found.start(), found.end()))
 
 
-def check_answer(answer: dict[str, Any], files: Collection[int]) -> int:
-    """Return the most bytes that the canonical JSON of an answer can have, without writing it.
+def check_calls(calls: Any, before: int = 0) -> int:
+    """Return the most bytes that call records can take in the canonical JSON; ``before`` them came so many others.
 
-    Raises Death for an answer without the shape of one: the process that gave it is not trusted.
+    Raises Death for what are no records: the process that gave them is not trusted.
     """
-    most = 0
+    values: list[Any] = []
     try:
-        count = len(answer["calls"])
-        last = answer.get("last")
-        fits = isinstance(answer["calls"], list) and (last is None or (isinstance(last, int) and 0 <= last < count))
-        values: list[Any] = []
-        for name, positional, named in answer["calls"]:
+        fits = isinstance(calls, list)
+        for name, positional, named in calls:
             fits = fits and isinstance(name, str) and isinstance(positional, list)
             fits = fits and (name != "print" or [type(text) for text in positional] == [str])
             for key, value in named:
                 fits = fits and key.__class__ is str
                 values.append(value)
             values.extend(positional)
-        fits = fits and (answer["error"] is None or _error_fits(answer["error"], files))
-        limit = answer.get("limit")
-        fits = fits and (limit is None or [type(part) for part in limit] == [str, int, int])
         if fits:
-            most = _most_bytes(values, count)
+            return _most_bytes(values, len(calls), before)
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise Death("evaluator-crashed", NO_ANSWER)
+
+
+def check_answer(answer: dict[str, Any], files: Collection[int], count: int) -> None:
+    """Raise Death for an answer, to so many calls in all, that has not the shape of one."""
+    try:
+        last, limit = answer.get("last"), answer.get("limit")
+        fits = last is None or (isinstance(last, int) and 0 <= last < count)
+        fits = fits and (answer["error"] is None or _error_fits(answer["error"], files))
+        fits = fits and (limit is None or [type(part) for part in limit] == [str, int, int])
     except (KeyError, TypeError, ValueError):
         fits = False
     if not fits:
         raise Death("evaluator-crashed", NO_ANSWER)
-    return most
 
 
-def _most_bytes(values: list[Any], count: int) -> int:
-    """Return the most bytes that recorded values can take in the canonical JSON of so many calls.
+def _most_bytes(values: list[Any], count: int, before: int) -> int:
+    """Return the most bytes that the recorded values of so many calls can take in the canonical JSON.
 
     A character takes six bytes at the most, a task without its texts less than 1,000, a dependency, which is
     written by its name, 800. Raises ValueError for the handle of a call that was not recorded.
@@ -545,7 +567,7 @@ def _most_bytes(values: list[Any], count: int) -> int:
             pending.extend(item)
         elif item.__class__ is dict and "call" in item:
             call = item["call"]
-            if not (isinstance(call, int) and 0 <= call < count):
+            if not (isinstance(call, int) and 0 <= call < before + count):
                 raise ValueError(call)
     return most
 

@@ -570,7 +570,8 @@ def test_the_child_works_on_a_large_stack_or_on_the_one_it_has(monkeypatch: pyte
     def refuse(*_: object) -> int:
         raise RuntimeError
 
-    def work() -> None:
+    def work(warm: bool) -> None:  # noqa: FBT001 - as _work() has it
+        assert not warm
         done.append("works")
         raise _Exit
 

@@ -9,7 +9,7 @@ import pytest
 
 from crucible.compiler.frontend.binding import Spot
 from crucible.compiler.frontend.limits import LIMITS, Limits
-from crucible.compiler.frontend.lower import InCall, Lowered, Options, Recorded, is_placeholder, lower
+from crucible.compiler.frontend.lower import InCall, Lowered, Lowering, Options, Recorded, is_placeholder, lower
 from crucible.schemas import ir
 from crucible.schemas.diagnostic import At
 
@@ -333,3 +333,21 @@ def test_a_handle_of_a_call_that_is_no_constructor_is_no_task() -> None:
     call("print", "x")
     call("workflow", tasks=[{"call": 0}, {"odd": "a dict"}, {"deep": True}, {"odd": "a huge integer"}], type="custom")
     assert [code for code, _ in codes(call.lower())] == ["wrong-type", "wrong-type", "value-too-deep", "wrong-type"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_records_that_come_some_at_a_time_give_the_same(size: int) -> None:
+    """Arguments are bound while the evaluation goes on, and all else when it is over."""
+    call = Calls()
+    call("session", name="s")
+    first = call("agent", name="a", prompt="p", session={"call": 0}, join="al")
+    second = call("command", name="b", run=3, depends_on=[first, ["a"], 4], dependson=[])
+    call("command", name="c", run="true")
+    call("workflow", tasks=[first, second, "a"], type="custom", result=second)
+    whole = call.lower()
+    lowering = Lowering(Options("custom", LIMITS))
+    for begin in range(0, len(call.records), size):
+        lowering.take(call.records[begin : begin + size])
+    pieces = lowering.finish(len(call.records) - 1, ended_early=False)
+    assert len(whole.findings) > 4
+    assert (pieces.workflow, pieces.findings) == (whole.workflow, whole.findings)

@@ -151,7 +151,10 @@ VALUE_MISTAKES = [
     ('"type": «"String"», "default": 3, "min": 3', 'there is no type "String"; did you mean "string"?'),
     ('"type": «None», "default": 3', "a type is one of string, int, number, bool, list<string>, as a string, not None"),
     ('"type": "int", "required": «False»', "required is True or left out; an optional parameter has a default"),
-    ('"type": "int", "required": «False», "default": 3', "required is True or left out; an optional parameter has a default"),
+    (
+        '"type": "int", "required": «False», "default": 3',
+        "required is True or left out; an optional parameter has a default",
+    ),
     ('"type": "int", "required": «1»', "required is True or left out; an optional parameter has a default"),
     ('"type": "int", "default": «None»', "default is an int, not None"),
     ('"type": "int", "default": «5.0»', "default is an int, not a float"),

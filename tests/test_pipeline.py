@@ -451,3 +451,40 @@ def test_what_the_evaluator_says_is_said_so_that_it_helps(tmp_path: Path, statem
     (diagnostic,) = compiled(tmp_path, f"{statement}\n{END}").diagnostics
     assert diagnostic.code == "evaluation-error"
     assert message in diagnostic.message
+
+
+@pytest.mark.parametrize("more", [[], [["command", [], []]], None])
+def test_call_records_are_taken_only_while_the_evaluation_goes_on(tmp_path: Path, more: Any) -> None:
+    """What is sent when a source is evaluated once more changes nothing of what it built."""
+    refused: list[bool] = []
+
+    class Late(Sandbox):
+        def ask(self, request: Any) -> Any:
+            answer = super().ask(request)
+            if "again" in request:
+                with pytest.raises(ValueError):  # noqa: PT011 - it has no words; the sandbox says what it means
+                    self._serve({"more": more})
+                refused.append(True)
+            return answer
+
+    source = 'params = {"u": {"type": "string", "default": "a, b"}}\n'
+    source += 'workflow(type = "playbook", tasks = [agent(name = "a", prompt = param("u"))])\n'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "Sandbox", Late)
+        assert compiled(tmp_path, source).workflow is not None
+    assert refused
+
+
+@pytest.mark.parametrize("more", [3, [3], [["agent", [], [["name", {"call": 1}]]]], [["agent", {}, []]]])
+def test_records_that_are_none_end_the_evaluation(tmp_path: Path, more: Any) -> None:
+    """Nothing that the evaluation tells on its way is trusted."""
+
+    class Odd(Sandbox):
+        def finish(self) -> Any:
+            self._serve({"more": more})
+            return super().finish()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "Sandbox", Odd)
+        (diagnostic,) = compiled(tmp_path, END).diagnostics
+    assert diagnostic.code == "evaluator-crashed"

@@ -154,7 +154,19 @@ def test_answers_are_those_of_a_fresh_process(opened: Open, part: int) -> None:
     """Workflow, diagnostics and what was printed, for sources with every kind of mistake."""
     pool = opened().pool
     for source in sorted(CASES.rglob("*.star"))[::part]:
-        assert compile_file(str(source), Options(connect=pool.connect)) == compile_file(str(source)), source
+        pooled, fresh = compile_file(str(source), Options(connect=pool.connect)), compile_file(str(source))
+        assert apart_from_ceilings(pooled) == apart_from_ceilings(fresh), source
+
+
+def apart_from_ceilings(result: Compiled) -> Compiled:
+    """Leave out which ceiling ended an evaluation: its heap or its clock is the machine's affair."""
+    diagnostics = [
+        diagnostic._replace(message="")
+        if (diagnostic.code, diagnostic.span) == ("limit-exceeded", None)
+        else diagnostic
+        for diagnostic in result.diagnostics
+    ]
+    return result._replace(diagnostics=diagnostics)
 
 
 def test_no_state_goes_from_one_evaluation_to_the_next(opened: Open, packs: dict[str, Path]) -> None:

@@ -33,9 +33,13 @@ class Graph:
         self.bearers: Final = bearers
         self._only: Final = {name: found[0] for name, found in bearers.items() if len(found) == 1}
         self.edges: Final = tuple(self._edges_of(index) for index in range(len(workflow.task)))
-        self._digraph: Final[nx.DiGraph[int]] = nx.DiGraph()
-        self._digraph.add_nodes_from(range(len(self.edges)))
-        self._digraph.add_edges_from((to, index) for index, edges in enumerate(self.edges) for to in edges)
+
+    @cached_property
+    def _digraph(self) -> "nx.DiGraph[int]":
+        digraph: nx.DiGraph[int] = nx.DiGraph()
+        digraph.add_nodes_from(range(len(self.edges)))
+        digraph.add_edges_from((to, index) for index, edges in enumerate(self.edges) for to in edges)
+        return digraph
 
     def _edges_of(self, index: int) -> dict[int, int]:
         edges: dict[int, int] = {}
@@ -66,7 +70,9 @@ class Graph:
 
     @cached_property
     def _knots(self) -> tuple[frozenset[int], ...]:
-        """Return the strongly connected parts of more than one task."""
+        """Return the strongly connected parts of more than one task; there is none where all edges lead back."""
+        if all(to < index for index, edges in enumerate(self.edges) for to in edges):
+            return ()
         if nx.is_directed_acyclic_graph(self._digraph):
             return ()
         parts = nx.strongly_connected_components(self._digraph)

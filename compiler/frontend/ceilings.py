@@ -221,15 +221,16 @@ _PIECE_ENDS = frozenset({
 })  # fmt: skip
 
 
-def guard(text: str, limits: Limits) -> Fault | None:
+def guard(text: str, limits: Limits, plain: dict[int, int] | None = None) -> Fault | None:
     """Hold a source against the ceilings of language.md §8 that protect a parser which recurses.
 
     These are the depth of nesting (brackets, blocks, unary operators, lambdas and conditionals together)
-    and the length of flat chains. The fault, ``limit-exceeded``, stands at the token that passed one.
+    and the length of flat chains. The fault, ``limit-exceeded``, stands at the token that passed one. ``plain`` is
+    that of sparse_matches(), for who reads the same text again.
     """
     state = _Guard(limits)
     fresh, blank = True, lead(text)
-    for match in sparse_matches(text):
+    for match in sparse_matches(text, plain):
         group = match.lastindex or 0
         message = None
         if group == COMMENT:

@@ -1,9 +1,9 @@
 """The child's side of an evaluation, and its own entry point: the only owner of starlark-pyo3.
 
 It gets the root source over its channel, asks the parent for modules and prompts, and gives back
-call records (which constructor was called with what) or an error. It opens nothing itself: limits
-set by the operating system are in force before it reads a byte of the pack. It may die in any way;
-sandbox.py knows what to make of that.
+call records (which constructor was called with what), many of them on its way, or an error. It opens
+nothing itself: limits set by the operating system are in force before it reads a byte of the pack. It
+may die in any way; sandbox.py knows what to make of that.
 
 Channel: file descriptors 0 and 1; a message is a 4-byte big-endian length and that much JSON.
 """
@@ -30,7 +30,9 @@ _LARGEST: Final = 1 << 1024  # beyond it no integer is a finite float
 _STACK: Final = 256 << 20  # address space only; a million nested lists take half of it
 _NOT_HANDED_OVER: Final = ("Operation `serde::serialize` not supported", "Maximum depth of", "Cycle detected while")
 _SHOWN_DEPTH: Final = 64
+_AT_ONCE: Final = 32  # calls that the parent gets while the evaluation goes on
 _BOARD: Final = 8 << 20  # bytes of an error's text, which shows the lines of all callers; what comes behind is lost
+_SMALL: Final = {"call_depth": 64, "ticks": 1, "calls": 1, "elements": 8, "constructed": 1, "value_depth": 8}
 _REQUEST: Final = 0
 _ANSWER: Final = 1
 
@@ -159,12 +161,20 @@ class Evaluator:
         finally:
             self._params = first
 
-    def run(self, locating: "_Locating | None" = None, *, again: bool = False) -> "_Run":
+    def run(
+        self,
+        locating: "_Locating | None" = None,
+        *,
+        again: bool = False,
+        told: Callable[[list[Any]], None] | None = None,
+    ) -> "_Run":
         """Evaluate the modules in the order of their loads, then the root; record the calls or locate them.
 
-        ``again`` takes no other prompts than the evaluation before it took.
+        ``again`` takes no other prompts than the evaluation before it took. ``told`` gets the calls some at a
+        time, and the run that is returned has the rest.
         """
         run = _Run(self._config, self._makes, self._params, self._prompts, locating, trace=self._trace, again=again)
+        run.told = told
         frozen: dict[int, starlark.FrozenModule] = {}
         loader = starlark.FileLoader(lambda path: frozen[self._numbers[path]])
         options = starlark.EvalOptions(check_cancelled=run.tick, max_callstack_size=self._config["call_depth"])
@@ -216,6 +226,7 @@ class _Run:
         self._printed = 0
         self._elements = 0
         self.count = 0
+        self.told: Callable[[list[Any]], None] | None = None
         self.calls: list[list[Any]] = []
         self.last: int | None = None
         self.failure: dict[str, Any] | None = None
@@ -251,10 +262,13 @@ class _Run:
             else:
                 self._hold("calls of constructors", "calls", self.count - self._printed)
                 self._elements += len(args) + len(kwargs)
-                record = [name, [self._recorded(value) for value in args], []]
-                record[2] = [[key, self._recorded(value)] for key, value in kwargs.items()]
+                positional = [self._recorded(value) for value in args]
+                named = [[k, v if v.__class__ is str else self._recorded(v)] for k, v in kwargs.items()]
                 self._hold("elements in all arguments", "elements", self._elements)
-                self.calls.append(record)
+                self.calls.append([name, positional, named])
+                if self.told and len(self.calls) >= _AT_ONCE:
+                    self.told(self.calls)
+                    self.calls.clear()
             self._printed += kind == "nothing"
             if kind == "task":
                 self._built += 1
@@ -267,8 +281,6 @@ class _Run:
 
     def _recorded(self, value: Any) -> Any:
         """Return an argument as the channel carries it; the elements of a list count, and are held, first."""
-        if value.__class__ is str:
-            return value
         if isinstance(value, (list, tuple)):
             self._elements += _size([value])
             self._hold("elements in all arguments", "elements", self._elements)
@@ -313,10 +325,10 @@ def _size(values: list[Any]) -> int:
 
 def _plain(value: Any, depth: int) -> Any:
     """Return a value as JSON can carry it; what JSON has not becomes a one-key object."""
+    if value.__class__ is _Handle:
+        return {"call": value.call}
     if value is None or isinstance(value, (bool, str)):
         return value
-    if isinstance(value, _Handle):
-        return {"call": value.call}
     if isinstance(value, int):
         return value if -_LARGEST <= value < _LARGEST else {"odd": "a huge integer"}
     if isinstance(value, float):
@@ -470,7 +482,7 @@ def serve() -> None:
         if error is not None:
             send({"error": error, "calls": []})
             continue
-        run = evaluator.run()
+        run = evaluator.run(told=lambda calls: send({"more": calls}))
         send({"error": run.failure, "limit": run.limit, "calls": run.calls, "last": run.last})
 
 
@@ -489,7 +501,7 @@ def fork_on_demand() -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would be reaped before its status is asked for
     os.closerange(3, 1 << 20)  # what the owner left inheritable would stay open as long as we live
     control = socket.socket(fileno=_REQUEST)
-    Evaluator({"call_depth": 64, "ticks": 1}).warm()
+    Evaluator(_SMALL).warm()
     gc.freeze()
     while True:
         asked, descriptors, _, _ = socket.recv_fds(control, 1, 3)
@@ -501,7 +513,7 @@ def fork_on_demand() -> NoReturn:
             for standard, descriptor in enumerate(descriptors):
                 os.dup2(descriptor, standard)
                 os.close(descriptor)
-            main()
+            main(warm=True)
         for descriptor in descriptors:
             os.close(descriptor)
         control.sendall(pid.to_bytes(8, "big"))
@@ -512,24 +524,30 @@ def fork_on_demand() -> NoReturn:
         control.sendall(os.waitpid(pid, 0)[1].to_bytes(8, "big"))
 
 
-def main() -> None:
-    """Run as the child, on a stack of its own: the evaluator recurses as deep as a source nests its values."""
+def main(*, warm: bool = False) -> None:
+    """Run as the child, on a stack of its own: the evaluator recurses as deep as a source nests its values.
+
+    With ``warm`` it uses the time until somebody needs it: memory that is shared after a fork is copied when it is
+    first written to, which takes longer than all else that a small evaluation does.
+    """
     gc.disable()
     sys.set_int_max_str_digits(0)  # a longer integer is ours to refuse, with its place
     _thread.stack_size(_STACK)
     try:
-        _thread.start_new_thread(_work, ())
+        _thread.start_new_thread(_work, (warm,))
     except RuntimeError:
-        _work()  # no room for that stack: the system's own will do for most sources
+        _work(warm)  # no room for that stack: the system's own will do for most sources
     never = _thread.allocate_lock()
     with never:
         never.acquire()
 
 
-def _work() -> NoReturn:
+def _work(warm: bool = False) -> NoReturn:  # noqa: FBT001, FBT002 - a thread takes its arguments by position
     """Set the limits, then serve the channel until the parent closes it, and end the process."""
     status = 0
     try:
+        if warm:
+            Evaluator(_SMALL).warm()
         restrict(receive())
         serve()
     except _Closed:

@@ -88,18 +88,20 @@ def matches(text: str) -> Iterator[re.Match[str]]:
     return TOKEN.finditer(text, len(lead(text)))
 
 
-def sparse_matches(text: str) -> Iterator[re.Match[str]]:
+def sparse_matches(text: str, plain: dict[int, int] | None = None) -> Iterator[re.Match[str]]:
     """Iterate over the tokens as matches() does, but for what neither nests nor begins a chain.
 
     Passed over are named arguments whose value is one token and, outside brackets, statements made of them; the
-    NEWLINE behind a statement is not.
+    NEWLINE behind a statement is not. ``plain`` keeps for the next pass where such statements begin and end.
     """
     begin = len(lead(text))
     depth = 0
+    known = {} if plain is None else plain
     while True:
         if not depth and (begin == 0 or text[begin - 1] == "\n"):
-            plain = _STATEMENTS.match(text, begin)
-            begin = plain.end() if plain else begin
+            if begin not in known and (statements := _STATEMENTS.match(text, begin)):
+                known[begin] = statements.end()
+            begin = known.get(begin, begin)
         for match in _SPARSE.finditer(text, begin):
             yield match
             group = match.lastindex

@@ -16,6 +16,7 @@ from crucible.schemas.spelling import MOST_SEARCHED, hint
 
 _LOOP: Final = ("propose", "apply", "measure", "decide")
 _BEHIND_EXTRAS: Final = ("apply", "measure", "decide")
+_SOURCES: Final = {"grade": ("score", "tiebreak"), "decide": ("measurement",)}
 _CONFIG: Final = ("harness", "model", "effort")
 _NAMELESS: Final = "\0\U0010fffd"  # begins the stand-in for the name of a task that has none; no name begins so
 
@@ -142,14 +143,18 @@ class _Call(NamedTuple):
 
 def lower(recorded: Recorded, options: Options) -> Lowered:
     """Turn the records of an evaluation into a workflow, as far as the mistakes let it."""
-    return _Lowering(recorded, options).run()
+    lowering = Lowering(options)
+    lowering.take(recorded.calls)
+    return lowering.finish(recorded.last, ended_early=recorded.ended_early)
 
 
-class _Lowering:
-    """The state of one lowering."""
+class Lowering:
+    """One lowering, which takes the records while the evaluation goes on."""
 
-    def __init__(self, recorded: Recorded, options: Options) -> None:
-        self._recorded = recorded
+    def __init__(self, options: Options) -> None:
+        """Begin without a record."""
+        self._records: list[Any] = []
+        self._last: int | None = None
         self._options = options
         self._lane = DEFAULT_LANE if options.lane is None else options.lane
         self._findings: list[CallFinding] = []
@@ -160,21 +165,27 @@ class _Lowering:
         self._listed_names: set[str] = set()
         self._all_names: set[str] = set()
 
-    def run(self) -> Lowered:
-        """Bind all calls, settle the sessions, then build the one workflow."""
-        for number, record in enumerate(self._recorded.calls):
+    def take(self, records: list[Any]) -> None:
+        """Bind the arguments of more calls, in the order of the evaluation."""
+        first = len(self._records)
+        self._records += records
+        for number, record in enumerate(records, first):
             if record[0] in CONSTRUCTORS:
                 self._calls[number] = self._bind(number, record)
+
+    def finish(self, last: int | None, *, ended_early: bool) -> Lowered:
+        """Settle the sessions, then build the one workflow; the arguments are those of Recorded."""
+        self._last = last
         self._names = {
             n: self._name(call) for n, call in self._calls.items() if CONSTRUCTORS[call.name].makes == "task"
         }
         self._all_names = set(self._names.values())
         sessions = _Sessions(self._calls, self._report)
         sessions.settle()
-        if not self._recorded.ended_early:
-            sessions.report_unbound(_misplaced(self._calls, self._recorded.calls))
+        if not ended_early:
+            sessions.report_unbound(_misplaced(self._calls, self._records))
         self._check_params()
-        workflow = None if self._recorded.ended_early else self._build(sessions)
+        workflow = None if ended_early else self._build(sessions)
         return Lowered(workflow, self._findings, self._origins)
 
     def _report(
@@ -188,7 +199,7 @@ class _Lowering:
         """Sort out one call's arguments, without external text where it may not be."""
         name, positional, named = record
         given = [Given(None, _value(value)) for value in positional] + [
-            Given(key, _value(value)) for key, value in named
+            Given(key, value if value.__class__ is str else _value(value)) for key, value in named
         ]
         bound = bind(CONSTRUCTORS[name], given, self._lane, self._kind_of)
         for problem in bound.problems:
@@ -198,7 +209,7 @@ class _Lowering:
         return _Call(number, name, bound)
 
     def _kind_of(self, handle: Handle) -> str:
-        row = CONSTRUCTORS.get(self._recorded.calls[handle.call][0])
+        row = CONSTRUCTORS.get(self._records[handle.call][0])
         return row.makes if row else "value"
 
     def _keep_external_out(self, number: int, name: str, bound: Bound, external: ExternalText) -> None:
@@ -256,7 +267,7 @@ class _Lowering:
                     ("the first is built here", first),
                 )
             return None
-        if not built or self._recorded.last is None:
+        if not built or self._last is None:
             return None
         call = built[0]
         self._origins.workflow_call = call.number
@@ -298,9 +309,10 @@ class _Lowering:
         if codes & {"positional-argument", "repeated-argument"}:
             return False
         listed = self._listed
+        argument = call.spot(field).argument
         meant: set[str] = set()
         for path, element in call.values[field]:
-            spot = call.spot(field)._replace(path=path)
+            spot = Spot(argument, path)
             number = self._find(element, InCall(call.number, spot), meant)
             if number is None:
                 self._origins.refused.add((None, "task"))
@@ -436,7 +448,7 @@ class _Lowering:
             else:
                 names.append(name)
                 spots.append((written, path))
-        added = {"grade": ("score", "tiebreak"), "decide": ("measurement",)}.get(call.name, ())
+        added = _SOURCES.get(call.name, ())
         for source in added:
             if source not in call.values or (
                 call.name == "decide" and "depends_on" in call.bound.spots and "depends_on" in call.values

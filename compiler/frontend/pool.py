@@ -1,9 +1,9 @@
 """A pool of warmed evaluators for processes that compile more than once: an editor, lint, a test run.
 
 Each evaluator is a server process of its own (evaluate.fork_on_demand), single-threaded, that forks a
-child for every evaluation: the process of the editor or the test run is never forked. The child of
-the next evaluation is forked while its owner is busy with this one. No state goes from one evaluation
-to the next. Where a server cannot be had, a fresh interpreter does it, slower.
+child for every evaluation: the process of the editor or the test run is never forked. Servers take
+turns, so that the child of an evaluation was forked and warmed while the one before it went on. No state
+goes from one evaluation to the next. Where a server cannot be had, a fresh interpreter does it, slower.
 """
 
 import os
@@ -22,7 +22,7 @@ _KILL: Final = 9
 
 
 class Pool:
-    """At most ``size`` evaluators, started when they are first needed; safe to use from several threads.
+    """``size`` evaluators, started when one is first needed; safe to use from several threads.
 
     Use it as a context manager, or close() it: the servers end then, and are reaped.
     """
@@ -77,8 +77,9 @@ class Pool:
                 return None
             self._busy += 1
             if self._idle:
-                return self._idle.pop()
+                return self._idle.pop(0)  # the one that had most time to prepare
         try:
+            self._start_others()
             return _Server()
         except OSError:
             self._forget()
@@ -86,6 +87,19 @@ class Pool:
         except BaseException:
             self._forget()
             raise
+
+    def _start_others(self) -> None:
+        """Start what is missing of the pool; nobody waits for it."""
+        with self._changed, suppress(OSError):
+            while self._busy + len(self._idle) < self._size:
+                server = _Server()
+                try:
+                    server.prepare()
+                except BaseException:
+                    server.close()
+                    raise
+                self._idle.append(server)
+                self._changed.notify()
 
     def give_back(self, server: "_Server", *, usable: bool) -> None:
         """Take a server back from an evaluation that is over."""

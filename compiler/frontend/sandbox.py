@@ -20,8 +20,9 @@ _OUT_OF_MEMORY: Final = 3  # the exit status of a child that has no memory left 
 _PATIENCE: Final = 0.2
 _SLOW: Final = 1.0
 _TERM, _KILL, _ALARM, _CPU = 15, 9, 14, 24  # as Linux and macOS number them; importing signal costs a millisecond
-_LARGEST_MESSAGE: Final = 64 << 20
+_MOST_BYTES: Final = 64 << 20  # of all messages together
 _MOST_STDERR: Final = 4096
+_SERVED: Final = {"ask", "at", "more"}  # what a message has that is no answer
 _PROGRAM: Final = (
     "import sys;sys.path[:]=sys.argv.pop().split(chr(10));from crucible.compiler.frontend.evaluate import main;main()"
 )
@@ -114,7 +115,8 @@ class Sandbox:
     ``serve`` answers what the child asks for (modules, prompts) with a message; ``connect`` gives the
     process, a fresh interpreter unless a pool (pool.py) has a warmed one. Use it as a context manager:
     leaving it ends the child, whatever has happened. ``when_slow`` is called once when an answer takes
-    a second; it may raise Death to give up.
+    a second; it may raise Death to give up. What the child tells on its way ("more" call records, the
+    statement that it is "at") is served, too, and gets no reply.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Sandbox:
         self._serve = serve
         self._deadline = time.monotonic() + limits.seconds + _GRACE
         self._stderr = b""
+        self._received = 0
         self._buffer = bytearray()
         self._status: int | None = None
         self._is_open = True
@@ -173,7 +176,7 @@ class Sandbox:
         """Wait for the answer to the request that was begun."""
         while True:
             message = self._message()
-            if "ask" not in message and "at" not in message:
+            if not message.keys() & _SERVED:
                 return message
             try:
                 reply = self._serve(message)
@@ -195,10 +198,10 @@ class Sandbox:
     def _message(self) -> Reply:
         """Read one message."""
         size = int.from_bytes(self._take(4), "big")
-        if size > _LARGEST_MESSAGE:
-            raise Death(
-                "limit-exceeded", f"what the source evaluates to may have {_LARGEST_MESSAGE:,} bytes; this is {size:,}"
-            )
+        self._received += size
+        if self._received > _MOST_BYTES:
+            message = f"what the source evaluates to may have {_MOST_BYTES:,} bytes; this is {self._received:,}"
+            raise Death("limit-exceeded", message)
         try:
             message = json.loads(self._take(size))
         except (ValueError, RecursionError):

@@ -265,14 +265,14 @@ class _Call:
         self.end = match.end(group)
 
 
-def find_lane(text: str, *, module: bool = False) -> Lane:
+def find_lane(text: str, plain: dict[int, int] | None = None, *, module: bool = False) -> Lane:
     """Read the lane that a source declares, from its tokens alone (language.md §2).
 
     It is the string literal ``type = "…"`` of the last call of workflow() outside any def, or else of
     the last call. An unknown name is returned as it is. ``lane-not-literal`` stands at a value that is
-    not a literal and, in a module, at every value.
+    not a literal and, in a module, at every value. ``plain`` is what guard() kept of the same text.
     """
-    calls = _workflow_calls(text)
+    calls = _workflow_calls(text, plain)
     if module:
         for call in calls:
             if call.kinds:
@@ -289,14 +289,14 @@ def find_lane(text: str, *, module: bool = False) -> Lane:
     return Lane(name, span) if name is not None else Lane()
 
 
-def _workflow_calls(text: str) -> list[_Call]:
+def _workflow_calls(text: str, plain: dict[int, int] | None) -> list[_Call]:
     """Return the calls of workflow() in the order in which they end."""
     calls: list[_Call] = []
     stack: list[_Call | None] = []
     fresh, blank = True, lead(text)
     function = -1  # the indentation of the def that we are in
     before = last = ""  # the two tokens before this one
-    for match in sparse_matches(text):
+    for match in sparse_matches(text, plain):
         group = match.lastindex or 0
         if group in (0, COMMENT):
             continue

@@ -87,7 +87,8 @@ class Case:
 
     def is_refused(self, task: int | None, *fields: str) -> bool:
         """Tell whether one of these fields was found wrong before the rules ran."""
-        return any((task, field) in self.facts.refused for field in fields)
+        refused = self.facts.refused
+        return bool(refused) and any((task, field) in refused for field in fields)
 
     def is_of_unknown_kind(self, task: int) -> bool:
         """Tell whether a task is an agent's only because its kind or operation was found wrong before."""

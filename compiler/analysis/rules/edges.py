@@ -21,9 +21,10 @@ def unknown_task(case: Case) -> Iterator[Finding]:
 def _unknown_names(case: Case) -> Iterator[tuple[str, At, str | None]]:
     """Yield unknown names with their places and the tasks that they stand in, but for tasks that were not listed."""
     for index, task in enumerate(case.tasks):
-        for name, element in first_places(task.depends_on).items():
-            if not case.is_known(name) and name not in case.facts.dropped:
-                yield name, At(index, "depends_on", element), task.name
+        if not all(map(case.is_known, task.depends_on)):
+            for name, element in first_places(task.depends_on).items():
+                if not case.is_known(name) and name not in case.facts.dropped:
+                    yield name, At(index, "depends_on", element), task.name
     for index, engine in case.engine_tasks():
         for field, named in (("source", engine.source), ("tiebreak", engine.tiebreak)):
             if named is not None and named not in case.graph.bearers and named not in case.facts.dropped:
@@ -54,6 +55,8 @@ def self_dependency(case: Case) -> Iterator[Finding]:
 def duplicate_dependency(case: Case) -> Iterator[Finding]:
     """Find a dependency that is named a second time."""
     for index, task in enumerate(case.tasks):
+        if len(task.depends_on) == 1:
+            continue
         first = first_places(task.depends_on)
         for element, name in enumerate(task.depends_on):
             if first[name] != element and not case.is_shared(name):

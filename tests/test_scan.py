@@ -96,7 +96,6 @@ CHAINS: dict[str, Callable[[int], str]] = {
     "sums": lambda count: "x = " + " + ".join(["a"] * count),
     "ands": lambda count: "x = " + " and ".join(["a"] * count),
     "not ins": lambda count: "x = " + " not in ".join(["a"] * count),
-    "mixed": lambda count: "x = a" + "".join([" + b", " * c", " or d", " == e"][n % 4] for n in range(count - 1)),
     "across lines": lambda count: "x = (" + " |\n".join(["a"] * count) + ")",
     "attributes": lambda count: "x = a" + ".b" * (count - 1),
     "methods": lambda count: "x = a" + ".b(c = 1)" * (count - 1),
@@ -138,6 +137,7 @@ def test_a_ceiling_is_reported_where_it_is_passed() -> None:
     [
         "x = [" + "1 + 2, f(-a, b = not c)[0].d,\n" * 5000 + "]",
         "x = " + " + ".join(["f(a)(b).c"] * 1000),
+        "x = " + " or ".join(["a == 1 and b != 2"] * 500),
         "x = {" + "'k': a if b + c else d + e,\n" * 5000 + "}",
         "if a:\n  b\nelif c:\n  d\n" * 3000,
         "x = [lambda a, b = 1 + 1: a + b, " * 100 + "1" + "]" * 100,
@@ -158,6 +158,7 @@ def test_a_bracket_that_is_never_closed_makes_no_chain_of_what_follows(line: str
 
 FATAL: dict[str, str] = {
     "sums nested at the left": "x = " + "(" * 120 + "a" + ("+ a" * 900 + ")") * 120,
+    "many operators": "x = " + " + a - b | c ^ d or ".join(["e"] * 600),
     "methods nested at the left": "x = " + "(" * 2 + "a" + (".b()" * 900 + ")") * 2,
     "operators on both sides": "x = " + "a or a and a == a | a ^ a & a << a + a * [" * 127 + ("]" + " * a" * 8) * 127,
     "elif chains in each other": "".join(
@@ -186,6 +187,8 @@ EXTREMES += [
     "x = " + ("a" + "+ a" * 900 + " + [") * 120 + "]" * 120,
     "x = " + ("a or a and a == a | a ^ a & a << a + a * [") * 127 + "]" * 127,
     "x = " + ("a" + "()" * 900 + "(a = ") * 100 + "1" + ")" * 100,
+    "x = " + " + a - ".join(["b"] * 1000) + " | a" * 300,
+    "x = " + " or ".join(["a == 1 and b != 2"] * 590),
 ]
 
 

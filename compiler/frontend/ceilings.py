@@ -26,17 +26,19 @@ class _Level:
     """What the guard has counted in one bracket, or outside all of them.
 
     A *piece* is what stands between two commas, colons or line ends. ``run`` counts the unary operators
-    in a row, ``postfix`` the calls, indices and attributes of the current operand, ``operators`` the
-    binary operators of the chain, ``deep`` the lambdas and conditionals of the piece, ``pending`` its lambdas
+    in a row, ``postfix`` the calls, indices and attributes of the current operand, ``operators`` each
+    binary operator of the chain, ``deep`` the lambdas and conditionals of the piece, ``pending`` its lambdas
     before their colon, ``clauses`` those of a comprehension. ``height``, ``tallest`` and ``best`` bound
     the height of the syntax tree under the operand, the chain and the bracket.
     """
 
     __slots__ = ("base", "best", "clauses", "deep", "height", "operators", "pending", "postfix", "run", "tallest")
+    operators: dict[str, int]
 
     def __init__(self, base: int) -> None:
         self.base = base
-        self.run = self.postfix = self.operators = self.deep = self.pending = self.clauses = 0
+        self.run = self.postfix = self.deep = self.pending = self.clauses = 0
+        self.operators = {}
         self.height = self.tallest = self.best = 0
 
     def depth(self) -> int:
@@ -45,14 +47,16 @@ class _Level:
 
     def next_operand(self) -> None:
         """End the current operand."""
-        self.tallest = max(self.tallest, self.height + self.run + min(self.operators, _PRECEDENCES))
+        before = min(sum(self.operators.values()), _PRECEDENCES)
+        self.tallest = max(self.tallest, self.height + self.run + before)
         self.height = self.run = self.postfix = 0
 
     def next_chain(self) -> None:
         """End the current chain of operators: a conditional has a chain on each side of its words."""
         self.next_operand()
         self.best = max(self.best, self.tallest + _LAMBDA * self.deep)
-        self.tallest = self.operators = 0
+        self.tallest = 0
+        self.operators = {}
 
     def next_piece(self) -> None:
         """End the current piece."""
@@ -120,7 +124,7 @@ class _Guard:
         level, after = self.level, self.after
         self.after = self.member = False
         if word in ("and", "or", "in"):
-            return self._binary()
+            return self._binary(word)
         if word == "not":
             if after:
                 return None  # the first half of "not in"
@@ -168,7 +172,7 @@ class _Guard:
             if word == ":":
                 level.clauses = 0  # behind one it is a syntax error, and what follows is new
         else:
-            return self._binary()
+            return self._binary(word)
         return None
 
     def opening(self, bracket: str) -> str | None:
@@ -197,11 +201,11 @@ class _Guard:
         self.after, self.member = True, False
         return fault
 
-    def _binary(self) -> str | None:
+    def _binary(self, word: str) -> str | None:
         self.level.next_operand()
-        self.level.operators += 1
+        count = self.level.operators[word] = self.level.operators.get(word, 0) + 1
         self.level.tallest += 1
-        return self._flat(self.level.operators + 1, "terms in one chain of operators")
+        return self._flat(count + 1, "terms in one chain of operators")
 
     def _postfix(self) -> str | None:
         self.level.height += 1

@@ -1,4 +1,4 @@
-"""crucible plan explain: one diagnostic code in a sentence."""
+"""crucible plan explain: one diagnostic code with an example that fails and one that passes, or a list of all codes."""
 
 import argparse
 
@@ -8,13 +8,16 @@ from crucible.schemas.spelling import hint
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what a code means; without one, list them all."""
+    """Explain a code; without one, list them all, a line each."""
     if arguments.code is None:
-        product("".join(f"{code.code}\n" for code in CODES.values()))
+        width = max(map(len, CODES))
+        product("".join(f"{code.code:<{width}}  {code.severity.value:<7}  {code.help}\n" for code in CODES.values()))
         return 0
     code = CODES.get(arguments.code)
     if code is None:
         remark(f'crucible: there is no code "{arguments.code}"{hint(arguments.code, CODES)[0]}\n')
         return 2
-    product(f"{code.severity.value}[{code.code}]\n\n{code.help}\n")
+    from crucible.compiler.output.example import explained, read
+
+    product(explained(code, read(code.code)))
     return 0

@@ -170,10 +170,17 @@ def test_a_source_is_asked_for_once() -> None:
         ("\uff46\uff55 bad", 3, 6, "\uff46\uff55 bad", "     ^^^"),
         ("😀😀 = agnt", 5, 9, "😀😀 = agnt", "       ^^^^"),
         ("e\u0301e\u0301 bad", 5, 8, "e\u0301e\u0301 bad", "   ^^^"),
-        ("e\u0301 bad", 1, 2, "e\u0301 bad", " ^"),
-        ("a\u200bb bad", 4, 7, "a\u200bb bad", "   ^^^"),
+        ("e\u0301 bad", 1, 2, "e\u0301 bad", "^"),
+        ("中\u0301\u0302 bad", 2, 3, "中\u0301\u0302 bad", "^^"),
+        ("e\u0301 bad", 1, 1, "e\u0301 bad", " ^"),
+        ("\u0301 bad", 0, 1, "\u0301 bad", "^"),
+        ("a\u200bb bad", 1, 2, "a\\u200bb bad", " ^^^^^^"),
+        ("a\u00adb bad", 4, 7, "a\\xadb bad", "       ^^^"),
+        ("a\ufeffb", 2, 3, "a\\ufeffb", "       ^"),
+        ("म\u200dम bad", 4, 7, "म\u200dम bad", "   ^^^"),
         ("👨\u200d👩 bad", 4, 7, "👨\u200d👩 bad", "     ^^^"),
         ("\u1112\u1161\u11ab bad", 4, 7, "\u1112\u1161\u11ab bad", "   ^^^"),
+        ("\ud7b0\ud7cb bad", 3, 6, "\ud7b0\ud7cb bad", " ^^^"),
         ("é bad", 2, 5, "é bad", "  ^^^"),
         ("'\x1b[31m' bad", 8, 11, "'\\x1b[31m' bad", "           ^^^"),
         ("'\u202e' bad", 4, 7, "'\\u202e' bad", "         ^^^"),
@@ -265,6 +272,14 @@ def test_wide_characters_are_never_cut_in_half() -> None:
     assert on_line("中" * 300, 150, 151, width=49)[0] == "…" + "中" * 21 + "…"
 
 
+def test_a_cut_takes_a_character_with_its_marks() -> None:
+    """A mark whose character is cut off would sit on the sign of the cut."""
+    line = "e\u0301" * 200 + "bad" + "e\u0301" * 200
+    shown, carets = on_line(line, 400, 403)
+    assert shown == "…" + "e\u0301" * 47 + "bad" + "e\u0301" * 48 + "…"
+    assert carets == " " * 48 + "^^^"
+
+
 def test_what_others_wrote_cannot_steer_a_terminal() -> None:
     """Messages and file names stay on their line and hold no control, direction or surrogate characters."""
     diagnostic = Diagnostic(
@@ -316,22 +331,25 @@ def test_the_carets_are_as_wide_as_what_is_above_them(source: str, begin: int, l
     """Up to the first caret stands what comes before the span, and under it as many carets as columns."""
     source = "a" + source.replace("\r", "").ljust(begin + length, ".")
     shown, carets = on_line(source, begin + 1, begin + 1 + length, width=4000)
-    visible = [
-        report.to_text([Diagnostic("c", piece)], lambda _: None).split("\n")[0][len("error[c]: ") :]
-        for piece in (
-            source[: begin + 1].replace("\t", "    "),
-            source[begin + 1 : begin + 1 + length].replace("\t", "    "),
-        )
-    ]
-    assert shown.startswith((visible[0] + visible[1]).rstrip())
-    assert carets == " " * _columns(visible[0]) + "^" * max(1, _columns(visible[1]))
+    before, under = visible(source[: begin + 1]), visible(source[begin + 1 : begin + 1 + length])
+    assert shown.startswith((before + under).rstrip())
+    if _columns(under) == 0:  # marks alone: they are seen on the last character before them
+        last = max(number for number in range(begin + 1) if _columns(visible(source[number])))
+        before, under = visible(source[:last]), visible(source[last])
+    assert carets == " " * _columns(before) + "^" * max(1, _columns(under))
+
+
+def visible(text: str) -> str:
+    """Return a text of one line as it is shown."""
+    text = re.sub("[\u00ad\u180e\u200b\u2060-\u2064\ufeff]", lambda found: ascii(found.group())[1:-1], text)
+    return report.harmless(text.replace("\t", "    "))
 
 
 def _columns(text: str) -> int:
     """Count columns as the tests' alphabet needs them: wide ones two, combining and invisible ones none."""
     return sum(
         0
-        if unicodedata.category(c) in ("Mn", "Me", "Cf") or "\u1160" <= c <= "\u11ff"
+        if unicodedata.category(c) in ("Mn", "Me", "Cf") or "\u1160" <= c <= "\u11ff" or "\ud7b0" <= c <= "\ud7ff"
         else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )

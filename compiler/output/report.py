@@ -25,6 +25,8 @@ _CUT: Final = "…"
 _STEERING: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )
+# What nobody would see in a source line, and what terminals disagree about: a caret can only stand under its number.
+_INVISIBLE: Final = re.compile("[\u00ad\u180e\u200b\u2060-\u2064\ufeff]")
 _SHORT: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _STYLES: Final = {"error": "1;31", "warning": "1;33", "note": "1;36", "gutter": "1;34", "message": "1"}
 
@@ -91,7 +93,12 @@ def to_json(diagnostics: Iterable[Diagnostic], files: int) -> str:
         "diagnostics": [_plain_diagnostic(diagnostic) for diagnostic in kept],
         "summary": {"files": files, "errors": errors, "warnings": warnings},
     }
-    text = json.dumps(report, ensure_ascii=False, indent=2)
+    return one_json_object(report)
+
+
+def one_json_object(value: dict[str, Any]) -> str:
+    """Return plain data as JSON that ends in a newline and holds nothing that steers a terminal or fails to encode."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
     # The newlines of the layout are the only steering characters outside of strings.
     return (
         "\n".join(_STEERING.sub(lambda found: f"\\u{ord(found.group()):04x}", line) for line in text.split("\n")) + "\n"
@@ -210,7 +217,7 @@ def _underline(line: str, first: int, last: int, room: int) -> tuple[str, int, i
     # No more code points than could ever be shown, so that a line of 256 KiB costs no more than a short one.
     near, far = max(0, first - 4 * room), first + 4 * room
     cells = [_cell(character) for character in line[near:far]]
-    begin, end = first - near, max(first, min(last, far)) - near
+    begin, end = first - near, max(first, min(last, far, len(line))) - near
     left, right = 0, len(cells)
     if near > 0 or far < len(line) or _columns(cells) > room:
         inner = room - 2 * len(_CUT)
@@ -219,10 +226,17 @@ def _underline(line: str, first: int, last: int, room: int) -> tuple[str, int, i
         left = begin - _fitting(cells[:begin][::-1], inner // 2)
         right = end + _fitting(cells[end:], inner - _columns(cells[left:begin]))
         left = begin - _fitting(cells[:begin][::-1], inner - _columns(cells[end:right]))
+        while left < begin and not cells[left].columns:  # a mark would sit on the sign of the cut
+            left += 1
     head = _CUT if near + left > 0 else ""
     tail = _CUT if near + right < len(line) else ""
     shown = head + "".join(cell.text for cell in cells[left:right]) + tail
-    return shown, len(head) + _columns(cells[left:begin]), max(1, _columns(cells[begin:end]))
+    before, carets = len(head) + _columns(cells[left:begin]), _columns(cells[begin:end])
+    while left < begin < end and not carets:  # the span is a mark: it is seen on what stands before it
+        begin -= 1
+        carets = cells[begin].columns
+        before -= carets
+    return shown, before, max(1, carets)
 
 
 def _fitting(cells: Sequence[_Cell], columns: int) -> int:
@@ -243,11 +257,12 @@ def _cell(character: str) -> _Cell:
     """Return how one code point of a source line is shown."""
     if character == "\t":
         return _Cell(_TAB, len(_TAB))
-    if _STEERING.match(character):
+    if _STEERING.match(character) or _INVISIBLE.match(character):
         text = _escape(character)
         return _Cell(text, len(text))
     # Vowels and finals of conjoining Hangul have no width of their own; their category does not say so.
-    if unicodedata.category(character) in {"Mn", "Me", "Cf"} or "\u1160" <= character <= "\u11ff":
+    is_conjoining = "\u1160" <= character <= "\u11ff" or "\ud7b0" <= character <= "\ud7ff"
+    if is_conjoining or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
         return _Cell(character, 0)
     return _Cell(character, 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1)
 

@@ -3,7 +3,6 @@
 import argparse
 import os
 
-from crucible.cli.facts import ManifestFacts
 from crucible.cli.output import (
     UNREADABLE,
     WRONG_USAGE,
@@ -17,6 +16,7 @@ from crucible.cli.output import (
     report_text,
     unreadable,
 )
+from crucible.compiler.facts import ManifestFacts
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.pipeline import (
     Compiled,

@@ -1,74 +1,379 @@
-"""crucible lint: every mistake in the named sources."""
+"""crucible lint: every mistake in the named sources and below the named directories, and what is likely one.
+
+The packs are linted side by side. What two sources of a pack share is reported once, and a warning about it
+only when both give it.
+"""
 
 import argparse
 import gc
 import os
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
-from crucible.cli.facts import ManifestFacts
+from crucible.cli.discover import MANIFEST, SOURCE, discover
 from crucible.cli.output import (
+    SYSTEM_ERROR,
     UNREADABLE,
     WRONG_USAGE,
     Input,
     Usage,
     failed,
+    for_programs,
     named_input,
     product,
     relative,
+    remark,
     remark_printed,
     report_text,
     unreadable,
 )
-from crucible.compiler.pipeline import Compiled, Options, Unreadable, compile_file, compile_source
-from crucible.schemas.diagnostic import Diagnostic, arrange, has_errors
+from crucible.compiler.facts import ManifestFacts
+from crucible.compiler.frontend.limits import LIMITS
+from crucible.compiler.pipeline import (
+    Compiled,
+    Options,
+    Unreadable,
+    compile_file,
+    compile_source,
+    read_named,
+)
+from crucible.schemas.codes import CODES
+from crucible.schemas.diagnostic import Diagnostic, Severity, arrange, has_errors
+from crucible.schemas.spelling import hint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from crucible.compiler.fix import Mended, Verdict
+
+_WARNINGS: Final = "warnings"
+
+
+class _Group(NamedTuple):
+    """The sources of one directory, and the manifests there that a search found."""
+
+    folder: str
+    sources: list[Input]
+    manifests: list[str]
+
+
+class _Linted(NamedTuple):
+    """What came of a group: ``new`` has the bytes of the files that --fix changed, ``fixed`` what it mended."""
+
+    diagnostics: list[Diagnostic]
+    texts: Mapping[str, str]
+    files: frozenset[str]
+    printed: list[str]
+    is_readable: bool
+    new: Mapping[str, tuple[bytes, bytes]]
+    fixed: list[Diagnostic]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile every source without a launch and report; exit code 1 for an error, 2 for a file that cannot be read."""
+    """Lint and report; exit code 1 for an error or a denied warning, 2 for nothing to lint or what cannot be read."""
     gc.freeze()
     gc.enable()  # many sources in one process do leave something to collect
+    problems: list[Diagnostic]
     try:
-        sources = _sources(arguments.files, arguments.stdin_filename)
+        _check_usage(arguments)
+        groups, problems = _groups(arguments.paths or ["."], arguments.stdin_filename)
     except Usage as error:
         return failed(WRONG_USAGE, str(error), arguments.format, to_stdout=True)
-    diagnostics: list[Diagnostic] = []
-    texts: dict[str, str] = {}
-    files: set[str] = set()
-    status = 0
-    for source in sources:
-        path = relative(source.path)
-        try:
-            compiled = _compile(path, source)
-        except Unreadable as error:
-            diagnostics.append(Diagnostic(UNREADABLE, unreadable(path, error)))
-            status = 2
+    if not groups and not problems:
+        shown = ", ".join(arguments.paths) or "the working directory"
+        message = f"there is no workflow.star and no crucible.toml below {shown}"
+        return failed(UNREADABLE, message, arguments.format, to_stdout=True)
+    linted = _lint_all(groups, fix=arguments.fix)
+    for group in linted:
+        remark_printed(group.printed)
+    is_readable = not problems and all(group.is_readable for group in linted)
+    if arguments.fix:
+        stdin = groups[0].sources[0] if "-" in arguments.paths else None
+        unwritten = _finish(linted, stdin, quiet=stdin is not None and arguments.format in ("json", "sarif"))
+        if stdin is not None and isinstance(stdin.data, bytes):
+            mended = linted[0].new.get(stdin.path, (b"", stdin.data))[1]
+            product(mended.decode(errors="surrogateescape"))
+        problems += unwritten
+        is_readable &= not unwritten
+    diagnostics = arrange(
+        _denied([*problems, *(each for group in linted for each in group.diagnostics)], arguments.deny)
+    )
+    texts = {name: text for group in linted for name, text in group.texts.items()}
+    files = frozenset(name for group in linted for name in group.files)
+    _report(arguments, diagnostics, texts, len(files))
+    if not is_readable:
+        return 2
+    return 1 if has_errors(diagnostics) else 0
+
+
+# What is to be linted
+
+
+def _check_usage(arguments: argparse.Namespace) -> None:
+    """Raise Usage for arguments that do not go together, and for a warning that there is not."""
+    if arguments.stdin_filename is not None and "-" not in arguments.paths:
+        named_input("", arguments.stdin_filename)
+    if arguments.paths.count("-") > 1:
+        raise Usage("standard input can be read once")
+    if arguments.fix and "-" in arguments.paths and len(arguments.paths) > 1:
+        raise Usage("--fix prints a source on standard input, so it is the only one then")
+    for code in arguments.deny:
+        if code != _WARNINGS and code not in CODES:
+            known = [name for name, row in CODES.items() if row.severity is Severity.WARNING]
+            raise Usage(f'--deny takes warnings or the code of one, not "{code}"{hint(code, [*known, _WARNINGS])[0]}')
+
+
+def _groups(paths: list[str], stdin_filename: str | None) -> tuple[list[_Group], list[Diagnostic]]:
+    """Return the sources that the arguments name, by directory, and what is wrong with the folders not to be listed."""
+    found: dict[str, _Group] = {}
+    problems: list[Diagnostic] = []
+    seen: set[str] = set()
+
+    def group(path: str) -> _Group:
+        folder = os.path.dirname(path)
+        return found.setdefault(folder, _Group(folder, [], []))
+
+    for name in paths:
+        if name != "-" and os.path.isdir(name):
             continue
-        diagnostics += compiled.diagnostics
-        texts |= compiled.texts
-        files |= {path, *compiled.texts}
-        if compiled.printed:
-            remark_printed(compiled.printed)
-    from crucible.compiler.output.report import summary, to_json
+        source = named_input(name, stdin_filename if name == "-" else None)
+        path = _plain(relative(source.path))
+        if path not in seen:
+            seen.add(path)
+            group(path).sources.append(source._replace(path=path))
+    for name in paths:
+        if name == "-" or not os.path.isdir(name):
+            continue
+        below = discover(_plain(relative(name)) or ".")
+        problems += [Diagnostic(UNREADABLE, f"cannot list {folder}: {why}") for folder, why in below.unlisted]
+        for path in map(_plain, below.files):
+            if path not in seen:
+                seen.add(path)
+                if os.path.basename(path) == MANIFEST:
+                    group(path).manifests.append(path)
+                else:
+                    group(path).sources.append(Input(path, None))
+    return list(found.values()), problems
 
-    diagnostics = arrange(diagnostics)
-    if arguments.format == "json":
-        product(to_json(diagnostics, len(files)))
+
+def _plain(path: str) -> str:
+    """Return a path without what does not change its meaning, so that a file has one name."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return ("/" if path.startswith("/") else "") + "/".join(parts)
+
+
+# Linting
+
+
+def _lint_all(groups: list[_Group], *, fix: bool) -> list[_Linted]:
+    """Lint the groups side by side; evaluators that are warm pay as soon as there is more than one compile."""
+    if not fix and len(groups) == 1 and len(groups[0].sources) + len(groups[0].manifests) == 1:
+        return [_lint(groups[0], Options(), fix=False)]
+    from concurrent.futures import ThreadPoolExecutor
+
+    from crucible.compiler.frontend.pool import Pool
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # Reading and judging take turns in this process while evaluators run in theirs: one more keeps all of them busy.
+    with Pool(cores) as pool, ThreadPoolExecutor(cores + 1) as threads:
+        try:
+            return list(threads.map(lambda group: _lint(group, Options(connect=pool.connect), fix=fix), groups))
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _lint(group: _Group, options: Options, *, fix: bool) -> _Linted:
+    """Lint the sources of one directory together."""
+    facts = ManifestFacts(os.path.join(group.folder, MANIFEST))
+    options = options._replace(judge_direction=facts.judge_direction, lint=facts.workspace)
+    sources = list(group.sources)
+    has_source = any(os.path.basename(source.path) == SOURCE for source in sources)
+    if group.manifests and facts.has_workflow_of_its_own(beside_source=has_source):
+        sources += [Input(path, None) for path in group.manifests]
+    new: dict[str, tuple[bytes, bytes]] = {}
+    fixed: list[Diagnostic] = []
+    if fix:
+        mending = _Mending(group.folder, sources, options)
+        mended = mending.run()
+        new = {path: (mending.saved[path], data) for path, data in mended.files.items()}
+        fixed = mended.fixed
+        sources, options = mending.with_files(mended.files)
+    results, problems = _compile_all(sources, options)
+    files = {*group.manifests, *(name for path, compiled in results for name in (path, *compiled.texts))}
+    return _Linted(
+        [*_agreed(results), *problems],
+        {name: text for _, compiled in results for name, text in compiled.texts.items()},
+        frozenset(files),
+        [line for _, compiled in results for line in compiled.printed],
+        not problems,
+        new,
+        fixed,
+    )
+
+
+def _compile_all(sources: Iterable[Input], options: Options) -> tuple[list[tuple[str, Compiled]], list[Diagnostic]]:
+    """Compile each source; return what became of it by its path, and a diagnostic for each that cannot be read."""
+    results = []
+    problems = []
+    for path, data in sources:
+        try:
+            compiled = compile_file(path, options) if data is None else compile_source(data, path, options)
+        except Unreadable as error:
+            problems.append(Diagnostic(UNREADABLE, unreadable(path, error)))
+            continue
+        results.append((path, compiled))
+    return results, problems
+
+
+def _agreed(results: list[tuple[str, Compiled]]) -> list[Diagnostic]:
+    """Return the diagnostics of the sources of one pack; a warning only when all that read its file give it.
+
+    What one source does not use of a module, or of the prompts, another may.
+    """
+    said = [{_key(each) for each in compiled.diagnostics} for _, compiled in results]
+
+    def is_contradicted(diagnostic: Diagnostic) -> bool:
+        return diagnostic.severity is Severity.WARNING and any(
+            path.endswith(".star")
+            and (diagnostic.file is None or diagnostic.file in compiled.texts)
+            and _key(diagnostic) not in keys
+            for (path, compiled), keys in zip(results, said, strict=True)
+        )
+
+    return [each for _, compiled in results for each in compiled.diagnostics if not is_contradicted(each)]
+
+
+def _key(diagnostic: Diagnostic) -> tuple[object, ...]:
+    """Return what two sources have to say alike: what is wrong, and where, or without a place in which words."""
+    return diagnostic.code, diagnostic.file, diagnostic.span, diagnostic.message if diagnostic.file is None else ""
+
+
+def _denied(diagnostics: Iterable[Diagnostic], denied: list[str]) -> list[Diagnostic]:
+    """Return the diagnostics with the denied warnings as errors."""
+    return [
+        each._replace(severity=Severity.ERROR) if _WARNINGS in denied or each.code in denied else each
+        for each in diagnostics
+    ]
+
+
+# Mending
+
+
+class _Mending:
+    """The mending of the sources of one directory; ``saved`` has the bytes of each file before."""
+
+    def __init__(self, folder: str, sources: list[Input], options: Options) -> None:
+        self._folder = folder
+        self._options = options
+        self._sources = [
+            source if source.data is not None else source._replace(data=self._own(source.path)) for source in sources
+        ]
+        self._is_stdin = any(source.data is not None for source in sources)
+        self._known = {source.path for source in sources}
+        self.saved: dict[str, bytes] = {path: data for path, data in self._sources if isinstance(data, bytes)}
+
+    def run(self) -> "Mended":
+        """Mend what can be."""
+        from crucible.compiler.fix import mend
+
+        return mend(self._read, self._judge)
+
+    def with_files(self, files: Mapping[str, bytes]) -> tuple[list[Input], Options]:
+        """Return the sources, and the options that give their modules, with the bytes of some files in their place."""
+        below = len(self._folder) + 1 if self._folder else 0
+        unsaved = {path[below:]: data for path, data in files.items()}
+        sources = [source._replace(data=files.get(source.path, source.data)) for source in self._sources]
+        return sources, self._options._replace(unsaved=unsaved)
+
+    def _judge(self, files: Mapping[str, bytes]) -> "Verdict":
+        from crucible.compiler.fix import Verdict
+
+        results, _ = _compile_all(*self.with_files(files))
+        self._known.update(name for _, compiled in results for name in compiled.texts)
+        workflows = dict(results)
+        return Verdict(
+            arrange(_agreed(results)),
+            tuple(workflows[path].workflow if path in workflows else None for path, _ in self._sources),
+        )
+
+    def _read(self, file: str) -> bytes | None:
+        """Return the bytes of a source or of a module of its pack; of standard input's pack only itself is changed."""
+        if file not in self.saved and file in self._known and not self._is_stdin:
+            data = self._own(file)
+            if data is not None:
+                self.saved[file] = data
+        return self.saved.get(file)
+
+    def _own(self, file: str) -> bytes | None:
+        """Read a file of the pack, None for one that is reached through a link, or cannot be read."""
+        below = os.path.relpath(file, self._folder or ".")
+        if os.path.realpath(file) != os.path.join(os.path.realpath(self._folder or "."), below):
+            return None
+        try:
+            data = read_named(file, LIMITS.json_bytes)
+        except Unreadable:
+            return None
+        return data if isinstance(data, bytes) else None
+
+
+def _finish(linted: list[_Linted], stdin: Input | None, *, quiet: bool) -> list[Diagnostic]:
+    """Write what --fix changed and say what it mended; return a diagnostic for each file that could not be written."""
+    from crucible.compiler.output.report import harmless
+    from crucible.compiler.write import Outcome, replace
+
+    problems = []
+    lines = []
+    for group in linted:
+        unwritten = set()
+        for path, (old, new) in sorted(group.new.items()):
+            if stdin is not None:
+                continue
+            try:
+                outcome = replace(path, new, expected=old)
+            except OSError as error:
+                unwritten.add(path)
+                problems.append(Diagnostic(SYSTEM_ERROR, f"{path}: {error.strerror or error}"))
+                continue
+            if outcome in (Outcome.CHANGED, Outcome.OUTSIDE):
+                unwritten.add(path)
+                problems.append(Diagnostic(SYSTEM_ERROR, f"{path}: {outcome.value}"))
+        lines += [
+            _fixed_line(each) for each in group.fixed if each.suggestion and each.suggestion.file not in unwritten
+        ]
+    if not quiet:
+        remark("".join(f"{harmless(line)}\n" for line in lines))
+    return problems
+
+
+def _fixed_line(diagnostic: Diagnostic) -> str:
+    """Say in a line what was mended, and where it stood."""
+    place = diagnostic.file or ""
+    if diagnostic.span is not None:
+        place += f":{diagnostic.span.begin.line}:{diagnostic.span.begin.column}"
+    return f"fixed[{diagnostic.code}]: {diagnostic.message}  ({place})"
+
+
+# The report
+
+
+def _report(arguments: argparse.Namespace, diagnostics: list[Diagnostic], texts: Mapping[str, str], files: int) -> None:
+    """Write the report: it is the product, unless that is a source that was mended."""
+    from crucible.compiler.output.report import harmless, summary
+
+    is_product = not (arguments.fix and "-" in arguments.paths)
+    write = product if is_product else remark
+    if arguments.format in ("json", "sarif"):
+        write(for_programs(diagnostics, files, arguments.format))
+        return
+    for each in diagnostics:
+        if each.code not in CODES:
+            remark(f"crucible: {harmless(each.message)}\n")
+    text = report_text([each for each in diagnostics if each.code in CODES], texts, 1 if is_product else 2)
+    text = (f"{text}\n" if text else "") + f"{summary(diagnostics, files)}\n"
+    if arguments.format == "github":
+        from crucible.compiler.output.github import to_log
+
+        write(for_programs(diagnostics, files, arguments.format))
+        remark(to_log(text))
     else:
-        text = report_text(diagnostics, texts, 1)
-        product((f"{text}\n" if text else "") + f"{summary(diagnostics, len(files))}\n")
-    return status or (1 if has_errors(diagnostics) else 0)
-
-
-def _sources(files: list[str], stdin_filename: str | None) -> list[Input]:
-    """Return the sources that the arguments name; standard input is one of them at most."""
-    if stdin_filename is not None and "-" not in files:
-        named_input(files[0], stdin_filename)
-    if files.count("-") > 1:
-        message = "standard input can be read once"
-        raise Usage(message)
-    return [named_input(name, stdin_filename if name == "-" else None) for name in files]
-
-
-def _compile(path: str, source: Input) -> Compiled:
-    facts = ManifestFacts(os.path.join(os.path.dirname(path), "crucible.toml"))
-    options = Options(judge_direction=facts.judge_direction)
-    return compile_file(path, options) if source.data is None else compile_source(source.data, path, options)
+        write(text)

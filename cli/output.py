@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from crucible.cli import VERSION
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pack import Refusal, over
 from crucible.schemas.codes import CODES
@@ -57,8 +58,8 @@ def _standard_input(most: int) -> bytes | Refusal:
     return over("standard input", most, len(data))
 
 
-def product(text: str) -> None:
-    """Write the product of a command to standard output, as UTF-8 whatever the locale."""
+def product(text: str | bytes) -> None:
+    """Write the product of a command to standard output, a text as UTF-8 whatever the locale."""
     try:
         _write(1, text)
     except OSError as error:
@@ -81,8 +82,8 @@ def remark_printed(lines: Iterable[str]) -> None:
     remark("".join("\t".join(map(harmless, line.split("\t"))) + "\n" for line in lines))
 
 
-def _write(descriptor: int, text: str) -> None:
-    data = memoryview(text.encode(errors="surrogateescape"))
+def _write(descriptor: int, text: str | bytes) -> None:
+    data = memoryview(text if isinstance(text, bytes) else text.encode(errors="surrogateescape"))
     while data:
         try:
             data = data[os.write(descriptor, data) :]
@@ -98,17 +99,34 @@ def failed(code: str, message: str, style: str, *, to_stdout: bool) -> int:
     The report is the product of lint alone, ``to_stdout``.
     """
     diagnostics = [Diagnostic(code, message)]
-    if style == "json":
-        from crucible.compiler.output.report import to_json
-
-        (product if to_stdout else remark)(to_json(diagnostics, 0))
-    elif code in CODES:
+    if style != "text":
+        (product if to_stdout else remark)(for_programs(diagnostics, 0, style))
+    if style in ("json", "sarif"):
+        return 2
+    if code in CODES:
         remark(report_text(diagnostics, {}, 2))
     else:
         from crucible.compiler.output.report import harmless
 
         remark(f"crucible: {harmless(message)}\n")
     return 2
+
+
+def for_programs(diagnostics: Iterable[Diagnostic], files: int, style: str) -> str:
+    """Return diagnostics as programs read them, in the format that was asked for."""
+    if style == "json":
+        from crucible.compiler.output.report import to_json
+
+        return to_json(diagnostics, files)
+    from crucible.cli.repository import from_top
+
+    if style == "sarif":
+        from crucible.compiler.output.sarif import to_sarif
+
+        return to_sarif(diagnostics, from_top(), VERSION)
+    from crucible.compiler.output.github import to_github
+
+    return to_github(diagnostics, from_top())
 
 
 def unreadable(name: str, reason: object, usual: str = "workflow.star") -> str:

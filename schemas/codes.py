@@ -127,6 +127,16 @@ _ERRORS = {
 
 _WARNINGS = {
     "param-without-example": "Give the required parameter an example, so that the source compiles without a launch.",
+    "redundant-dependency": "Other dependencies wait for the task already; remove this one.",
+    "result-unreachable": "A task leads to the result or follows from it; what it finds would change nothing.",
+    "score-undeclared": 'A grade takes its score from a task that promises one: emits = ["score"].',
+    "confusable-name": 'Names of tasks differ in more than case, "-" and "_".',
+    "script-not-in-pack": "The script that a command runs is in the pack, or comes from an inject or a local repo.",
+    "gate-editable": "A script that judges the agent is injected frozen, so that the agent cannot edit it.",
+    "unused-prompt": "A file below prompts/ is embedded by some prompt_file(); use it or delete it.",
+    "unused-load": "A loaded symbol is used in the file that loads it; remove it.",
+    "unused-binding": "A name is used where it is bound; remove the binding, or begin the name with _ to keep it.",
+    "unused-suppression": "A comment with ignore[code] suppresses a warning on its line or the next; remove it.",
 }
 
 CODES: dict[str, Code] = {

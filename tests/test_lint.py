@@ -1,8 +1,10 @@
 """lint as a process: every mistake of every named source."""
 
+import json
 import re
 from pathlib import Path
 
+import pytest
 from process import COMPILE, MISTAKE, SOURCE, codes, crucible, pack, report
 
 
@@ -55,7 +57,11 @@ def test_modules_count_as_files_and_are_reported_once(tmp_path: Path) -> None:
     (tmp_path / "lib.star").write_text("x = agnt\n")
     done = crucible("lint", "workflow.star", "other.star", "--format", "json", cwd=tmp_path)
     told = report(done.out)
-    assert {each["file"] for each in told["diagnostics"]} == {"lib.star"}
+    assert [(each["file"], each["code"]) for each in told["diagnostics"]] == [
+        ("lib.star", "unknown-name"),
+        ("other.star", "unused-load"),
+        ("workflow.star", "unused-load"),
+    ]
     assert told["summary"]["files"] == 3
 
 
@@ -134,3 +140,156 @@ def test_lint_writes_nothing(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     crucible("lint", "workflow.star", cwd=tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+# Directories
+
+
+def test_the_working_directory_is_searched(tmp_path: Path) -> None:
+    """Without a path; each file once, however often it is named and found."""
+    pack(tmp_path / "a", workflow=MISTAKE)
+    pack(tmp_path / "b")
+    done = crucible("lint", cwd=tmp_path)
+    assert (done.status, done.err) == (1, b"")
+    assert re.findall(r"--> (.*?):", done.out.decode()) == ["a/workflow.star"]
+    assert done.out.endswith(b"\n2 files: 1 error\n")
+    again = crucible("lint", "a", "./a//workflow.star", tmp_path / "a", ".", cwd=tmp_path)
+    assert (again.status, again.out) == (1, done.out)
+
+
+@pytest.mark.parametrize("style", ["text", "json", "sarif", "github"])
+def test_nothing_to_lint_is_2(tmp_path: Path, style: str) -> None:
+    """A bot that looks in the wrong place must not be content."""
+    (tmp_path / "workflow.txt").touch()
+    done = crucible("lint", "--format", style, cwd=tmp_path)
+    assert done.status == 2
+    assert b"there is no workflow.star and no crucible.toml below the working directory" in done.out + done.err
+    assert (done.err == b"") == (style in ("json", "sarif"))
+    if style == "json":
+        assert codes(report(done.out)) == ["file-not-found"]
+
+
+GENERATED = "# Generated from workflow.star by crucible plan compile-workflow; edit that file instead.\n"
+STALE = (
+    '[workflow]\ntype = "custom"\nresult = "gone"\n[[workflow.task]]\nname = "a"\nkind = "command"\ncommand = "true"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "found"),
+    [
+        (GENERATED + STALE, []),
+        (STALE, ["unknown-task"]),
+        ('[workflow]\ntype = "playbook"\nfile = "workflow.star"\n', []),
+        ('[repo]\npath = "."\n', []),
+        ("[[[", ["toml-syntax"]),
+        (b"\xff", ["source-not-utf8"]),
+        ("", []),
+    ],
+)
+def test_a_manifest_that_is_found_is_linted_for_what_is_its_own(
+    tmp_path: Path, manifest: str | bytes, found: list[str]
+) -> None:
+    """What was generated from the source beside it is linted there."""
+    pack(tmp_path, manifest=manifest)
+    done = crucible("lint", "--format", "json", cwd=tmp_path)
+    assert codes(report(done.out)) == found
+    assert report(done.out)["summary"]["files"] == 2
+
+
+def test_a_manifest_alone_is_a_pack(tmp_path: Path) -> None:
+    """With a workflow by hand, or with none: then it has the default loop."""
+    pack(tmp_path, manifest=GENERATED + STALE)
+    (tmp_path / "workflow.star").unlink()
+    assert codes(report(crucible("lint", "--format", "json", cwd=tmp_path).out)) == ["unknown-task"]
+    (tmp_path / "crucible.toml").write_text('[repo]\npath = "."\n')
+    assert crucible("lint", cwd=tmp_path).out == b"1 file: no problems\n"
+
+
+def test_many_packs_give_what_each_of_them_gives(tmp_path: Path) -> None:
+    """Side by side or one by one, in one order."""
+    for number in range(12):
+        pack(tmp_path / f"p{number:02}", workflow=[SOURCE, MISTAKE, "idle = 1\n" + SOURCE][number % 3])
+    together = report(crucible("lint", "--format", "json", cwd=tmp_path).out)
+    each = [
+        diagnostic
+        for number in range(12)
+        for diagnostic in report(crucible("lint", f"p{number:02}", "--format", "json", cwd=tmp_path).out)["diagnostics"]
+    ]
+    assert together["diagnostics"] == each
+    assert together["summary"] == {"files": 12, "errors": 4, "warnings": 4}
+
+
+# Warnings
+
+
+IDLE = "idle = 1\n" + SOURCE
+
+
+@pytest.mark.parametrize(
+    ("denied", "status"),
+    [
+        ((), 0),
+        (("warnings",), 1),
+        (("unused-binding",), 1),
+        (("unused-load",), 0),
+        (("unused-load", "unused-binding"), 1),
+    ],
+)
+def test_a_denied_warning_is_an_error(tmp_path: Path, denied: tuple[str, ...], status: int) -> None:
+    """It is shown as one and fails the command; the others stay what they are."""
+    arguments = [word for code in denied for word in ("--deny", code)]
+    done = crucible("lint", *arguments, cwd=pack(tmp_path, workflow=IDLE))
+    assert done.status == status
+    assert done.out.startswith(b"error[unused-binding]" if status else b"warning[unused-binding]")
+    assert done.out.endswith(b"1 file: 1 error\n" if status else b"1 file: 1 warning\n")
+
+
+def test_a_warning_that_there_is_not_cannot_be_denied(tmp_path: Path) -> None:
+    """A typing error in a bot's settings would switch a check off."""
+    done = crucible("lint", "--deny", "unused-bindings", cwd=pack(tmp_path))
+    assert done.status == 2
+    assert b'did you mean "unused-binding"?' in done.err
+
+
+def test_what_two_sources_of_a_pack_share_is_judged_by_both(tmp_path: Path) -> None:
+    """A prompt that one of them embeds is used, and a comment that one of them needs is none too many."""
+    one = 'load("lib.star", "c")\nworkflow(type = "custom", tasks = [c("a", 1)])\n'
+    lib = (
+        'def c(name, kind):\n    script = "true" if kind == 1 else "./gone.sh"\n'
+        "    # crucible: ignore[script-not-in-pack]\n"
+        "    return command(name = name, run = script)\n"
+    )
+    pack(tmp_path, workflow=one, used="p")
+    (tmp_path / "lib.star").write_text(lib)
+    other = one.replace('[c("a", 1)]', '[c("a", 2), agent(name = "b", prompt = prompt_file("prompts/used.md"))]')
+    (tmp_path / "other.star").write_text(other)
+    assert crucible("lint", "workflow.star", "other.star", cwd=tmp_path).out == b"3 files: no problems\n"
+    (tmp_path / "other.star").unlink()
+    alone = report(crucible("lint", "--format", "json", cwd=tmp_path).out)
+    assert codes(alone) == ["unused-prompt", "unused-suppression"]
+
+
+# Formats
+
+
+def test_github_gets_annotations_and_the_log_the_text(tmp_path: Path) -> None:
+    """Standard output has the commands, standard error what a person reads."""
+    done = crucible("lint", "--format", "github", cwd=pack(tmp_path, workflow=IDLE + "x = (\n"))
+    assert [line.split(b" ")[0] for line in done.out.splitlines()] == [b"::error", b"::warning"]
+    assert b"file=workflow.star,line=1," in done.out
+    assert done.err == crucible("lint", cwd=tmp_path).out
+
+
+def test_sarif_is_one_object_whatever_happens(tmp_path: Path) -> None:
+    """Also where the command was used wrongly."""
+    for arguments, status in (
+        (("lint",), 1),
+        (("lint", "--deny", "x"), 2),
+        (("lint", "--no-such"), 2),
+        (("lint", "no"), 2),
+    ):
+        done = crucible(*arguments, "--format", "sarif", cwd=pack(tmp_path, workflow=MISTAKE))
+        assert done.status == status
+        assert json.loads(done.out)["version"] == "2.1.0"
+        assert done.err == b""

@@ -1,0 +1,262 @@
+"""The warnings of one compile, each at its place, but for those that a comment suppresses.
+
+In: an attempt to compile with the diagnostics so far, and what the pack's manifest says. Out: the
+diagnostics with the warnings among them. Only lint and the editor ask; a compile that has a warning of
+its own asks for the comments alone.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from crucible.compiler.analysis import lint
+from crucible.compiler.analysis.lint.case import PackCase, TreeCase, Warned, Workspace
+from crucible.compiler.analysis.lint.edits import without_item
+from crucible.compiler.analysis.lint.suppression import suppress
+from crucible.compiler.analysis.lint.unused_prompt import FOLDER as PROMPTS
+from crucible.compiler.analysis.rules.case import Case, Facts
+from crucible.compiler.attempt import Attempt
+from crucible.compiler.explain import loaded_from, places_of
+from crucible.compiler.frontend import names, tree
+from crucible.compiler.frontend.lower import InCall
+from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Pack, Refusal, normalise
+from crucible.compiler.frontend.places import Place, Places, call_at
+from crucible.compiler.frontend.sandbox import Sandbox
+from crucible.compiler.frontend.scan import tokens
+from crucible.compiler.frontend.source_file import SourceFile
+from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
+from crucible.schemas.diagnostic import At, Diagnostic, Finding, Related, Severity, Suggestion, has_errors
+from crucible.schemas.ir import Workflow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from crucible.schemas.span import Span
+
+_REDUNDANT: Final = "redundant-dependency"
+_ROOTS: Final = frozenset(name for name, row in CONSTRUCTORS.items() if row.makes == "workflow")
+_ELSEWHERE: Final = ("param-without-example",)  # warnings that other stages give
+
+
+def without_suppressed(attempt: Attempt, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """Return the diagnostics but for the warnings that a comment suppresses."""
+    return suppress(_own_files(attempt), diagnostics, None)
+
+
+def with_warnings(
+    attempt: Attempt,
+    pack: Pack,
+    sandbox: Sandbox,
+    workflow: Workflow | None,
+    diagnostics: list[Diagnostic],
+    workspace: Workspace,
+) -> list[Diagnostic]:
+    """Return the diagnostics with the warnings; ``workflow`` is None for a source with an error."""
+    linting = _Linting(attempt, pack, sandbox, tuple(diagnostics), workspace)
+    found = [*diagnostics, *linting.of_the_trees()]
+    judged = {*lint.OF_A_TREE, *_ELSEWHERE}
+    if workflow is not None and not has_errors(diagnostics):
+        found += linting.of_the_workflow(workflow)
+        judged |= {*lint.OF_A_GRAPH, *lint.OF_A_PACK}
+    return suppress(_own_files(attempt), found, judged)
+
+
+def of_data(workflow: Workflow, facts: Facts, pack: Pack, workspace: Workspace) -> list[Finding]:
+    """Return the warnings about IR without errors that was written by hand."""
+    return lint.of_a_workflow(PackCase(Case(workflow, facts), workspace, pack.has))
+
+
+def _own_files(attempt: Attempt) -> list[SourceFile]:
+    """Return the files that are the author's own."""
+    return [file for file in attempt.files.values() if not file.path.startswith(STANDARD_LIBRARY)]
+
+
+class _Element(NamedTuple):
+    """Where a dependency is written, and the value of the argument that it is part of."""
+
+    place: Place
+    value: tree.Node
+
+
+class _Linting:
+    """The state of one lint."""
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        pack: Pack,
+        sandbox: Sandbox,
+        errors: tuple[Diagnostic, ...],
+        workspace: Workspace,
+    ) -> None:
+        self._attempt = attempt
+        self._pack = pack
+        self._sandbox = sandbox
+        self._errors = errors
+        self._workspace = workspace
+
+    # What reading shows
+
+    def of_the_trees(self) -> Iterator[Diagnostic]:
+        """Judge the tree of every file."""
+        lane = self._attempt.lane
+        for file in _own_files(self._attempt):
+            reading = names.read(file.source, lane, {})
+            is_root = file.number == 0 and _builds_a_workflow(file)
+            errors = tuple(each for each in self._errors if each.file == file.shown)
+            unknown = (each.suggestion for each in errors if each.code == "unknown-name")
+            meant = frozenset(suggestion.replacement for suggestion in unknown if suggestion is not None)
+            words = Counter(each.text for each in tokens(file.text)) if file.source.faults else Counter[str]()
+            for warned in lint.of_a_tree(TreeCase(file, reading, lane, is_root, errors, meant, words)):
+                yield self._of_file(file, warned)
+
+    def _of_file(self, file: SourceFile, warned: Warned) -> Diagnostic:
+        edit = warned.edit and Suggestion(warned.edit.replacement, file.shown, warned.edit.span)
+        related = loaded_from(self._attempt.files, file)
+        return Diagnostic(warned.code, warned.message, file.shown, warned.span, related, edit, Severity.WARNING)
+
+    # What the workflow shows
+
+    def of_the_workflow(self, workflow: Workflow) -> Iterator[Diagnostic]:
+        """Judge a workflow without errors, and its pack."""
+        lowered = self._attempt.lowered
+        if lowered is None:
+            return
+        origins = lowered.places
+        case = Case(workflow, Facts(engine_origin=frozenset(origins.made), splice=origins.splice))
+        shown = self._attempt.files[0].shown
+        prompts = tuple((path, shown[: shown.rfind("/") + 1] + path) for path in self._idle_prompts())
+        findings = lint.of_a_workflow(PackCase(case, self._workspace, self._pack.has, prompts))
+        if not findings:
+            return
+        places = places_of(self._attempt, self._sandbox)
+        places.prepare({*origins.tasks, origins.workflow_call})
+        yield from self._redundant(workflow, [each for each in findings if each.code == _REDUNDANT], places)
+        for finding in findings:
+            if finding.code in lint.WITHOUT_A_PLACE:
+                yield Diagnostic(finding.code, finding.message, severity=Severity.WARNING)
+            elif finding.code != _REDUNDANT:
+                yield self._placed(finding, places)
+
+    def _placed(self, finding: Finding, places: Places) -> Diagnostic:
+        """Give a finding its place, and those that explain it theirs."""
+        place = places.find(self._resolve(finding.at))
+        others = ((message, places.find(self._resolve(at))) for message, at in finding.related)
+        related = tuple(Related(message, other.file.shown, other.span) for message, other in others if other)
+        return self._at(finding, place, related)
+
+    def _at(
+        self, finding: Finding, place: Place | None, related: tuple[Related, ...] = (), edit: Suggestion | None = None
+    ) -> Diagnostic:
+        code, message = finding.code, finding.message
+        if place is None:
+            shown = self._attempt.files[0].shown
+            return Diagnostic(code, message, shown, None, related, None, Severity.WARNING)
+        callers = place.callers or loaded_from(self._attempt.files, place.file)
+        return Diagnostic(code, message, place.file.shown, place.span, (*related, *callers), edit, Severity.WARNING)
+
+    def _resolve(self, at: At) -> InCall:
+        lowered = self._attempt.lowered
+        return InCall(0) if lowered is None else lowered.places.resolve(at)
+
+    def _redundant(self, workflow: Workflow, findings: list[Finding], places: Places) -> Iterator[Diagnostic]:
+        """Place the redundant dependencies: where an element means several, of one task or many, all have to be."""
+        if not findings:
+            return
+        found = {(finding.at.task, finding.at.index): finding for finding in findings}
+        needed: set[tuple[str, Span]] = set()
+        placed: dict[tuple[str, Span], tuple[Finding, _Element]] = {}
+        for index, task in enumerate(workflow.task):
+            for number in range(len(task.depends_on)):
+                element = self._element(At(index, "depends_on", number), places)
+                if element is None:
+                    continue
+                key = (element.place.file.shown, element.place.span)
+                finding = found.get((index, number))
+                if finding is None:
+                    needed.add(key)
+                else:
+                    placed.setdefault(key, (finding, element))
+        for key, (finding, element) in placed.items():
+            if key not in needed:
+                yield self._at(finding, element.place, (), _without(element))
+
+    def _element(self, at: At, places: Places) -> _Element | None:
+        """Return where a dependency is written in the call of its own task, as exactly as it is."""
+        where = self._resolve(at)
+        name = self._attempt.calls[where.call][0]
+        head = places.find(InCall(where.call))
+        call = None if head is None else call_at(head.file, head.span.begin, name)
+        if head is None or call is None:
+            return None
+        path = where.spot.path
+        for length in range(len(path), -1, -1):
+            place = places.find(where._replace(spot=where.spot._replace(path=path[:length])))
+            if place is None or place.file is not head.file or place.node is None:
+                continue
+            for argument in call.arguments:
+                if argument.span.begin <= place.span.begin and place.span.end <= argument.span.end:
+                    return _Element(place, argument.value)
+        return None
+
+    def _idle_prompts(self) -> list[str]:
+        """Return the prompt files that nobody embeds, but for those that another source or launch may."""
+        files = _files_below(self._pack, PROMPTS)
+        used = {name for name, _ in self._pack.opened}
+        if used.issuperset(files) or _has_other_root(self._pack, {file.path for file in self._attempt.files.values()}):
+            return []
+        for file in self._attempt.files.values():
+            for node in tree.walk(*file.source.statements):
+                if isinstance(node, tree.Literal) and isinstance(node.value, str):
+                    path = normalise(node.value)
+                    used |= {path} if isinstance(path, str) else set()
+                if self._attempt.declared and _embeds_what_is_computed(node):
+                    return []
+        return [path for path in files if path not in used]
+
+
+def _builds_a_workflow(file: SourceFile) -> bool:
+    """Tell whether a file is the root of a pack: one that is linted for itself may be a module."""
+    return any(isinstance(node, tree.Name) and node.id in _ROOTS for node in tree.walk(*file.source.statements))
+
+
+def _files_below(pack: Pack, folder: str) -> list[str]:
+    """Return the paths of the files at whatever depth below a folder of the pack."""
+    found: list[str] = []
+    pending = [folder]
+    while pending:
+        folder = pending.pop()
+        for name, is_folder in pack.entries(folder):
+            (pending if is_folder else found).append(f"{folder}/{name}")
+    return found
+
+
+def _has_other_root(pack: Pack, known: Collection[str]) -> bool:
+    """Tell whether beside the sources that were read another one stands that may build a workflow of its own."""
+    for name, is_folder in pack.entries(""):
+        if not is_folder and name.endswith(".star") and name not in known:
+            module = pack.module(name)
+            if not isinstance(module, Refusal) and any(root.encode() in module[1] for root in _ROOTS):
+                return True
+    return False
+
+
+def _without(element: _Element) -> Suggestion | None:
+    """Return the edit that takes an element out of its list."""
+    file = element.place.file
+    for display in tree.walk(element.value):
+        if isinstance(display, tree.ListExpr):
+            for index, each in enumerate(display.elements):
+                if each is element.place.node:
+                    edit = without_item(file, [item.span for item in display.elements], index)
+                    return edit and Suggestion(edit.replacement, file.shown, edit.span)
+    return None
+
+
+def _embeds_what_is_computed(node: tree.Node) -> bool:
+    """Tell whether a node is a call of prompt_file() whose path is no literal."""
+    return (
+        isinstance(node, tree.Call)
+        and isinstance(node.function, tree.Name)
+        and node.function.id == "prompt_file"
+        and not all(isinstance(argument.value, tree.Literal) for argument in node.arguments)
+    )

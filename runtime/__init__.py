@@ -1,0 +1,1 @@
+"""Running a plan: what runs next, and what came of it."""

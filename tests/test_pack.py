@@ -494,3 +494,43 @@ def test_a_pack_without_a_directory_is_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         Pack(str(tmp_path / "file"), LIMITS)
+
+
+# What an editor holds
+
+
+@pytest.mark.usefixtures("pack")
+@pytest.mark.parametrize("name", ["prompts/a.md", "./prompts//a.md", "prompts/new.md", "new/new.md"])
+def test_an_unsaved_text_stands_for_the_file(root: Path, name: str) -> None:
+    """For one that the disk has in another form, and for one that it has not yet."""
+    with Pack(str(root), LIMITS, {"prompts/a.md": b"New.", "prompts/new.md": b"New.", "new/new.md": b"New."}) as opened:
+        assert opened.prompt(name) == "New."
+
+
+@pytest.mark.usefixtures("pack")
+def test_an_unsaved_text_passes_no_refusal(root: Path, tmp_path: Path) -> None:
+    """Links, other cases, directories and files outside stay refused, and its size counts."""
+    (root / "link.md").symlink_to(tmp_path / "secret.md")
+    (root / "linked").symlink_to(root / "prompts")
+    names = ("link.md", "linked/a.md", "PROMPTS/a.md", "prompts/A.md", "prompts", "../secret.md", "/etc/passwd", "")
+    with Pack(str(root), LIMITS, dict.fromkeys(names, b"x")) as opened:
+        assert {refusal(opened.prompt(name)).code for name in names} == {"path-refused"}
+    limits = LIMITS._replace(source_bytes=3)
+    with Pack(str(root), limits, {"lib.star": b"xxxx"}) as opened:
+        assert refusal(opened.module("lib.star")).code == "limit-exceeded"
+    with Pack(str(root), limits, {"lib.star": b"x"}) as opened:
+        assert opened.module("lib.star") == ("lib.star", b"x")
+
+
+@pytest.mark.usefixtures("pack")
+def test_entries_are_those_below_the_pack(root: Path, tmp_path: Path) -> None:
+    """Files and directories, no links, nothing hidden, nothing outside."""
+    (root / ".hidden").touch()
+    (root / "link").symlink_to(tmp_path)
+    os.mkfifo(root / "pipe")
+    (root / os.fsdecode(b"\xff")).touch()
+    with Pack(str(root), LIMITS) as opened:
+        assert opened.entries("") == [("lib.star", False), ("prompts", True)]
+        assert opened.entries("prompts/./") == [("a.md", False), ("deep", True)]
+        for folder in ("..", "prompts/../..", "link", "nowhere", "lib.star", "a\0b"):
+            assert opened.entries(folder) == []

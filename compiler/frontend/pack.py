@@ -7,7 +7,7 @@ read is what was checked: the open descriptor. Byte budgets are counted here.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, Self
 
 from crucible.compiler.frontend.external import has_mark
@@ -54,11 +54,14 @@ class Pack:
     """A directory of files that sources may name; holds one descriptor until it is closed.
 
     ``opened`` has the normalised paths of the prompt files served so far, in order of first use.
+    ``unsaved`` has the bytes that an editor holds of files, by their normalised paths: they stand for what
+    the disk has of a file, or for one that it has not yet, and for nothing that the policy refuses.
     """
 
-    def __init__(self, directory: str, limits: Limits) -> None:
+    def __init__(self, directory: str, limits: Limits, unsaved: Mapping[str, bytes] | None = None) -> None:
         """Open the directory; raises OSError when there is none."""
         self._directory = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._unsaved = unsaved or {}
         self._limits = limits
         self._prompts: dict[str, str | Refusal] = {}
         self._prompt_bytes = 0
@@ -77,7 +80,12 @@ class Pack:
     @property
     def opened(self) -> list[tuple[str, int]]:
         """Return the prompt files that were embedded, with their sizes in characters."""
-        return [(path, len(text)) for path, text in self._prompts.items() if isinstance(text, str)]
+        return [(path, len(text)) for path, text in self.prompts.items()]
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """Return the texts of the prompt files served so far, in order of first use."""
+        return {path: text for path, text in self._prompts.items() if isinstance(text, str)}
 
     def prompt(self, path: str) -> str | Refusal:
         """Return the text of a prompt file: line ends become LF, a byte-order mark is dropped."""
@@ -119,6 +127,13 @@ class Pack:
         data = self._read(name, self._limits.source_bytes, "one source file")
         return data if isinstance(data, Refusal) else (name, data)
 
+    def has(self, path: str) -> bool:
+        """Tell whether there is a regular file, perhaps behind a link, at a path without ".." below the pack."""
+        try:
+            return stat.S_ISREG(os.stat(path, dir_fd=self._directory).st_mode)
+        except (OSError, ValueError):
+            return False
+
     def charge(self, size: int) -> Refusal | None:
         """Count a source against the ceiling of all sources together."""
         self._source_bytes += size
@@ -126,7 +141,37 @@ class Pack:
             return over("all sources together", self._limits.all_source_bytes, self._source_bytes)
         return None
 
+    def entries(self, directory: str) -> list[tuple[str, bool]]:
+        """Return what a directory of the pack holds but for what is hidden and links; true beside a directory."""
+        found: list[tuple[str, bool]] = []
+        parts = [part for part in directory.split("/") if part not in ("", ".")]
+        if ".." in parts:
+            return found
+        descriptor = os.dup(self._directory)
+        try:
+            for part in parts:
+                below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = below
+            for entry in sorted(filter(_is_text, _names(descriptor))):
+                mode = os.stat(entry, dir_fd=descriptor, follow_symlinks=False).st_mode
+                if not entry.startswith(b".") and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                    found.append((entry.decode(), stat.S_ISDIR(mode)))
+        except (OSError, ValueError):
+            return found
+        finally:
+            os.close(descriptor)
+        return found
+
     def _read(self, name: str, most: int, ceiling: str) -> bytes | Refusal:
+        """Read a file below the pack: as it is unsaved, where it is, unless its path is refused."""
+        saved = self._saved(name, most, ceiling)
+        data = self._unsaved.get(name)
+        if data is None or (isinstance(saved, Refusal) and saved.code == "path-refused"):
+            return saved
+        return over(ceiling, most, len(data)) if len(data) > most else data
+
+    def _saved(self, name: str, most: int, ceiling: str) -> bytes | Refusal:
         """Read a regular file below the pack without following any link."""
         directory = os.dup(self._directory)
         try:
@@ -282,15 +327,20 @@ def read_named(path: str, most: int, ceiling: str = "one source file") -> bytes 
         os.close(descriptor)
 
 
+def standard_library() -> dict[str, str]:
+    """Return the files of the standard library, which is package data of this project, by the paths of their loads."""
+    folder = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "..", "stdlib_star"))
+    names = sorted(entry for entry in os.listdir(folder) if entry.endswith(".star"))
+    return {STANDARD_LIBRARY + name: os.path.join(folder, name) for name in names}
+
+
 def _standard_module(path: str) -> tuple[str, bytes] | Refusal:
-    """Return a module of the standard library, which is package data of this project."""
-    name = path.removeprefix(STANDARD_LIBRARY)
-    folder = os.path.join(os.path.dirname(__file__), "..", "..", "stdlib_star")
-    known = sorted(entry for entry in os.listdir(folder) if entry.endswith(".star"))
-    if name not in known:
-        guess = nearest(name, known)
+    """Return a module of the standard library."""
+    known = standard_library()
+    if path not in known:
+        guess = nearest(path.removeprefix(STANDARD_LIBRARY), [name.removeprefix(STANDARD_LIBRARY) for name in known])
         tail = f'; did you mean "{STANDARD_LIBRARY}{guess}"?' if guess else ""
-        message = f'the standard library has no module "{name}"{tail}'
+        message = f'the standard library has no module "{path.removeprefix(STANDARD_LIBRARY)}"{tail}'
         return Refusal("file-not-found", message, STANDARD_LIBRARY + guess if guess else None)
-    with open(os.path.join(folder, name), "rb") as file:
+    with open(known[path], "rb") as file:
         return path, file.read()

@@ -34,6 +34,11 @@ class SourceFile:
         return self._source
 
     @property
+    def parsed(self) -> "tree.Source | None":
+        """Return the syntax tree if somebody has asked for it."""
+        return self._source
+
+    @property
     def loads(self) -> "list[tree.Load]":
         """Return the load statements in order."""
         from crucible.compiler.frontend import tree

@@ -1,0 +1,1 @@
+"""What people touch in an editor: the language server."""

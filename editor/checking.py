@@ -1,0 +1,190 @@
+"""One check of a root: what is compiled, from which texts, and what of the answer belongs to which file.
+
+The evaluation runs in a process of a pool, and can be given up while it does.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from crucible.compiler.facts import ManifestFacts
+from crucible.compiler.frontend import scan
+from crucible.compiler.frontend.limits import LIMITS
+from crucible.compiler.frontend.names import exports
+from crucible.compiler.frontend.sandbox import Channel, Child
+from crucible.compiler.frontend.tree import Source
+from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE
+from crucible.compiler.pipeline import Options, Unreadable, compile_file, compile_source, read_named
+from crucible.editor.script import Script, encoded
+from crucible.schemas.diagnostic import Diagnostic, Related
+from crucible.schemas.ir import Workflow
+
+_KILL = 9
+_MANIFEST = "crucible.toml"
+# What a module alone cannot do: its root lists its tasks, binds its sessions and declares its parameters.
+_OF_THE_ROOT = frozenset({
+    "dropped-task", "unbound-session", "unknown-session", "session-before-declaration", "unknown-param",
+})  # fmt: skip
+_WORKFLOW = rf"(?m)^(?:{'|'.join(row.name for row in CONSTRUCTORS.values() if row.makes == 'workflow')})[ ]*\("
+
+
+class Abandoned(Exception):
+    """Nobody wants the answer of a check any more."""
+
+
+class Evaluation:
+    """The evaluation of one check; another thread may give it up."""
+
+    def __init__(self, connect: Callable[[], Channel]) -> None:
+        """Keep what gives a process; none is taken yet."""
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._child: _Watched | None = None
+        self._is_abandoned = False
+
+    def connect(self) -> Channel:
+        """Take a process: the ``connect`` of Options. Raises Abandoned when nobody wants the answer."""
+        channel = self._connect()
+        child = _Watched(channel.child)
+        with self._lock:
+            self._child = child
+            if self._is_abandoned:
+                channel.close()
+                child.dismiss()
+                raise Abandoned
+        return channel._replace(child=child)
+
+    def abandon(self) -> None:
+        """End the process, if there is one, and take no other."""
+        with self._lock:
+            self._is_abandoned = True
+            if self._child is not None:
+                self._child.kill(_KILL)
+
+
+class _Watched(Child):
+    """A child that is never sent a signal once somebody has begun to reap it: its number may be another's then."""
+
+    def __init__(self, child: Child) -> None:
+        super().__init__(0)
+        self._child = child
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def kill(self, sign: int) -> None:
+        with self._lock:
+            if not self._is_over:
+                self._child.kill(sign)
+
+    def reap(self, *, block: bool) -> int | None:
+        with self._lock:
+            if block:
+                self._is_over = True
+            else:
+                status = self._child.reap(block=False)
+                self._is_over = status is not None
+                return status
+        return self._child.reap(block=True)
+
+    def dismiss(self) -> None:
+        with self._lock:
+            self._is_over = True
+            self._child.dismiss()
+
+
+class Request(NamedTuple):
+    """What to check: the root's path, its text when somebody has it open, and the open files of the pack by name.
+
+    ``module`` is a source that no root loads, to be read as a module of this one.
+    """
+
+    root: str
+    text: str | None
+    unsaved: Mapping[str, bytes]
+    module: Script | None = None
+
+
+class Outcome(NamedTuple):
+    """What became of a check: the texts that were read, by path, the trees of some of them, and what is wrong."""
+
+    texts: Mapping[str, str]
+    diagnostics: list[Diagnostic]
+    workflow: Workflow | None = None
+    trees: Mapping[str, Source] = {}
+
+
+def check(request: Request, evaluation: Evaluation) -> Outcome:
+    """Compile a root, or a module alone; raises Abandoned when the evaluation was given up early."""
+    manifest = os.path.join(os.path.dirname(request.root), _MANIFEST)
+    facts = ManifestFacts(manifest, request.unsaved.get(_MANIFEST))
+    options = Options(
+        judge_direction=facts.judge_direction,
+        connect=evaluation.connect,
+        unsaved=request.unsaved,
+        lint=facts.workspace,
+    )
+    try:
+        if request.module is not None:
+            return _check_module(request, request.module, options)
+        if request.text is None:
+            compiled = compile_file(request.root, options)
+        else:
+            compiled = compile_source(encoded(request.text), request.root, options)
+        return Outcome({request.root: "", **compiled.texts}, compiled.diagnostics, compiled.workflow, compiled.trees)
+    except Unreadable:
+        return Outcome({request.root: ""}, [])
+
+
+def _check_module(request: Request, module: Script, options: Options) -> Outcome:
+    """Compile a root that does nothing but load a module, in the lane of the real one."""
+    root = encoded(request.text) if request.text is not None else read_named(request.root, LIMITS.source_bytes)
+    lane = scan.find_lane(scan.decode(root, LIMITS)[0]).name if isinstance(root, bytes) else None
+    name = os.path.relpath(module.path, os.path.dirname(request.root))
+    symbols = sorted(exports(module.tree))[:1]
+    loading = "".join(f'load("{name}", "{symbol}")\n' for symbol in symbols)
+    source = f'{loading}workflow(type = "{lane or DEFAULT_LANE}", tasks = [])\n'
+    if not symbols:
+        # Nothing of it can be loaded: it is read as a file of its own, from which a workflow is not asked.
+        compiled = compile_source(encoded(module.text), module.path, options)
+        codes = _OF_THE_ROOT | {"no-workflow"}
+    else:
+        compiled, codes = compile_source(source.encode(), request.root, options), _OF_THE_ROOT
+    kept = [
+        each._replace(related=tuple(other for other in each.related if other.file != request.root))
+        for each in compiled.diagnostics
+        if each.file == module.path and each.code not in codes
+    ]
+    return Outcome({module.path: module.plain}, kept)
+
+
+def makes_workflow(text: str) -> bool:
+    """Tell, at a glance, whether a source builds a workflow, and so is a root."""
+    return re.search(_WORKFLOW, text) is not None
+
+
+def shown_in(outcome: Outcome, root: str, open_paths: Mapping[str, object]) -> dict[str, list[Diagnostic]]:
+    """Return the diagnostics of an outcome by the open file where each is shown.
+
+    One without a file stands in the root. One in a file that nobody has open is shown where an open
+    file leads to it, which is a load or a call.
+    """
+    shown: dict[str, list[Diagnostic]] = {path: [] for path in outcome.texts if path in open_paths}
+    for diagnostic in outcome.diagnostics:
+        file = diagnostic.file or root
+        if file in shown:
+            shown[file].append(diagnostic)
+            continue
+        lead = next((other for other in diagnostic.related if other.file in shown), None)
+        if lead is not None and lead.file is not None:
+            where = f"{os.path.basename(file)}:{diagnostic.span.begin.line}" if diagnostic.span else file
+            moved = diagnostic._replace(
+                message=f"{where}: {diagnostic.message}",
+                file=lead.file,
+                span=lead.span,
+                related=(Related(diagnostic.message, file, diagnostic.span), *diagnostic.related),
+                suggestion=None,
+            )
+            shown[lead.file].append(moved)
+    return shown

@@ -1,1 +1,3 @@
 """What people touch at a terminal: the command `crucible`."""
+
+VERSION = "0.1.0"

@@ -12,11 +12,12 @@ import gc
 import os
 import sys
 
+from crucible.cli import VERSION
+
 TYPE_CHECKING = False  # typing costs a tenth of --version
 if TYPE_CHECKING:
     from typing import Any, Final, NoReturn
 
-VERSION: Final = "0.1.0"
 FAULT: Final = 3
 INTERRUPTED: Final = 130
 _NARROWEST: Final = 40
@@ -34,11 +35,36 @@ exit codes:
   2    the command was used wrongly, or a file could not be read or written
   3    a fault of the command itself
   130  interrupted"""
+_FOR_BOTS: Final = ("sarif", "github")
+_LINT: Final = """\
+examples:
+  crucible lint
+  crucible lint packs/kernel --deny warnings
+  crucible lint --fix workflow.star
+  crucible lint - --stdin-filename packs/kernel/workflow.star < draft.star
+
+With --fix a source on standard input is printed as it is mended; the report goes to standard error then.
+A comment suppresses a warning on its line or the next: # crucible: ignore[unused-load]"""
+_DIFF: Final = """\
+examples:
+  crucible plan diff old.star workflow.star
+  crucible plan diff main:packs/kernel/workflow.star packs/kernel/workflow.star --fail-on weakened
+  crucible plan diff HEAD~1:./crucible.toml crucible.toml --format markdown --render pictures"""
+_REVIEW: Final = """\
+examples:
+  crucible review --base origin/main --head HEAD --fail-on weakened
+  crucible review --base origin/main --head HEAD --format markdown --render pictures > comment.md"""
 _COMPILE: Final = """\
 examples:
   crucible plan compile-workflow --file workflow.star > workflow.json
   crucible plan compile-workflow --file workflow.star --manifest crucible.toml --check
   crucible plan compile-workflow --file playbook.star --param issue=PROJ-7"""
+_SHOWN: Final = ("text", "json", "mermaid", "dot", "svg", "png")
+_SHOW: Final = """\
+examples:
+  crucible plan show --file workflow.star
+  crucible plan show --file workflow.star --format svg --output workflow.svg --cap gpu
+  crucible plan show --file workflow.star --fail smoke-test"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
     _add_source(params)
     _add_format(params)
     params.set_defaults(run="params")
+    _add_show(plans)
     schema = plans.add_parser(
         "schema",
         help="print a JSON Schema",
@@ -76,16 +103,16 @@ def parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("code", nargs="?", help="the code in the brackets of a diagnostic")
     explain.set_defaults(run="explain")
-    lint = commands.add_parser(
-        "lint",
-        help="report everything that is wrong with sources",
-        description="Report every mistake in the named sources.",
-        epilog="examples:\n  crucible lint workflow.star\n  crucible lint --format json packs/*/workflow.star",
+    _add_diff(plans)
+    _add_lint(commands)
+    _add_review(commands)
+    lsp = commands.add_parser(
+        "lsp",
+        help="serve an editor",
+        description="Serve an editor in the Language Server Protocol, on standard input and output.",
+        epilog="example, in the settings of an editor:\n  command = crucible lsp",
     )
-    lint.add_argument("files", nargs="+", metavar="FILE", help="a source; - reads one from standard input")
-    lint.add_argument("--stdin-filename", metavar="P", help="where the source on standard input would stand")
-    _add_format(lint)
-    lint.set_defaults(run="lint")
+    lsp.set_defaults(run="lsp")
     return top
 
 
@@ -117,11 +144,83 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Report wrong usage, as JSON when that was asked for, and leave with exit code 2."""
-        if _style() == "json":
+        if _style() != "text":
             from crucible.cli.output import WRONG_USAGE, failed
 
-            self.exit(failed(WRONG_USAGE, message, "json", to_stdout=_is_lint()))
+            self.exit(failed(WRONG_USAGE, message, _style(), to_stdout=_is_lint()))
         super().error(f"{message}; {self.prog} --help shows examples")
+
+
+def _add_lint(commands: argparse._SubParsersAction[_Parser]) -> None:
+    lint = commands.add_parser(
+        "lint",
+        help="report everything that is wrong with sources",
+        description="Report every mistake in sources, and what is likely one.",
+        epilog=_LINT,
+    )
+    lint.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a source, - for one on standard input, or a directory to search for workflow.star and crucible.toml, but"
+        " for what .gitignore names (default: the working directory)",
+    )
+    lint.add_argument("--fix", action="store_true", help="apply the suggestions to the files, and report what is left")
+    lint.add_argument(
+        "--deny",
+        action="append",
+        default=[],
+        metavar="W",
+        help="a warning, or warnings for all, that is an error; may be repeated",
+    )
+    lint.add_argument("--stdin-filename", metavar="P", help="where the source on standard input would stand")
+    _add_format(lint, *_FOR_BOTS)
+    lint.set_defaults(run="lint")
+
+
+def _add_diff(plans: argparse._SubParsersAction[_Parser]) -> None:
+    command = plans.add_parser(
+        "diff",
+        help="say what changed in meaning",
+        description="Compare two workflows task by task, and say whether a run of the new one proves less.",
+        epilog=_DIFF,
+    )
+    what = "a source, a manifest, a canonical JSON, or REV:path of the repository, which ./ begins from here"
+    command.add_argument("old", metavar="OLD", help=what)
+    command.add_argument("new", metavar="NEW", help="the same, to compare with it")
+    command.add_argument(
+        "--format",
+        choices=("text", "json", "markdown"),
+        default="text",
+        help="how the changes are written (default: text)",
+    )
+    command.add_argument(
+        "--fail-on", choices=("weakened", "changed"), help="exit with 1 for such changes, or graver ones"
+    )
+    command.add_argument("--render", metavar="DIR", help="draw before.png and after.png, the changes in colour")
+    command.set_defaults(run="diff")
+
+
+def _add_review(commands: argparse._SubParsersAction[_Parser]) -> None:
+    command = commands.add_parser(
+        "review",
+        help="review all packs that a change touches",
+        description="Check every pack that a change touches, and say of each whether it proves less than before.",
+        epilog=_REVIEW,
+    )
+    command.add_argument(
+        "--base", required=True, metavar="REV", help="what the change is compared with, where they part"
+    )
+    command.add_argument("--head", required=True, metavar="REV", help="the change")
+    command.add_argument(
+        "--format",
+        choices=("markdown", "github", "json"),
+        default="markdown",
+        help="how the review is written (default: markdown)",
+    )
+    command.add_argument("--fail-on", choices=("weakened",), help="exit with 1 for a pack that proves less, too")
+    command.add_argument("--render", metavar="DIR", help="draw each pack before and after")
+    command.set_defaults(run="review")
 
 
 def _add_source(command: argparse.ArgumentParser) -> None:
@@ -131,9 +230,9 @@ def _add_source(command: argparse.ArgumentParser) -> None:
     command.add_argument("--stdin-filename", metavar="P", help="where the source on standard input would stand")
 
 
-def _add_format(command: argparse.ArgumentParser) -> None:
+def _add_format(command: argparse.ArgumentParser, *more: str) -> None:
     command.add_argument(
-        "--format", choices=("text", "json"), default="text", help="how diagnostics are written (default: text)"
+        "--format", choices=("text", "json", *more), default="text", help="how diagnostics are written (default: text)"
     )
 
 
@@ -154,6 +253,39 @@ def _add_compile(plans: argparse._SubParsersAction[_Parser]) -> None:
     command.set_defaults(run="compile_workflow")
 
 
+def _add_show(plans: argparse._SubParsersAction[_Parser]) -> None:
+    show = plans.add_parser(
+        "show",
+        help="show the graph, as a table, as data or drawn",
+        description="Show a workflow: its tasks in dependency order, and what would become of them.",
+        epilog=_SHOW,
+    )
+    _add_source(show)
+    show.add_argument("--format", choices=_SHOWN, default="text", help="what is shown (default: text, a table)")
+    show.add_argument("--output", metavar="P", help="the file to write instead of standard output")
+    show.add_argument("--cap", action="append", metavar="C", help="a capability that is there; may be repeated")
+    show.add_argument("--focus", metavar="TASK", help="show only this task and what comes before and after it")
+    show.add_argument(
+        "--fail",
+        action="append",
+        default=[],
+        metavar="TASK",
+        help="what if this task failed; may be repeated; each: what if, of all tasks one at a time",
+    )
+    show.set_defaults(run="show")
+    render = plans.add_parser(
+        "render",
+        help="draw the graph into WORKFLOW.png",
+        description="Draw a workflow for a pull request.",
+        epilog="example:\n  crucible plan render --file workflow.star",
+    )
+    _add_source(render)
+    render.add_argument(
+        "--output", metavar="P", help="the file to write, .svg or .png (default: WORKFLOW.png beside it)"
+    )
+    render.set_defaults(run="render")
+
+
 def main(argv: list[str]) -> int:
     """Run one command and return its exit code."""
     arguments = parser().parse_args(argv)
@@ -161,10 +293,20 @@ def main(argv: list[str]) -> int:
         from crucible.cli.compile_workflow import run
     elif arguments.run == "params":
         from crucible.cli.params import run
+    elif arguments.run == "show":
+        from crucible.cli.show import run
+    elif arguments.run == "render":
+        from crucible.cli.render import run
     elif arguments.run == "explain":
         from crucible.cli.explain import run
     elif arguments.run == "schema":
         from crucible.cli.schema import run
+    elif arguments.run == "lsp":
+        from crucible.cli.lsp import run
+    elif arguments.run == "diff":
+        from crucible.cli.diff import run
+    elif arguments.run == "review":
+        from crucible.cli.review import run
     else:
         from crucible.cli.lint import run
     return run(arguments)
@@ -234,8 +376,9 @@ def _fault(error: BaseException) -> int:
 
 def _style() -> str:
     """Return the format that was asked for, also where the arguments could not be understood."""
-    asked = "--format=json" in sys.argv or ("--format", "json") in zip(sys.argv, sys.argv[1:], strict=False)
-    return "json" if asked else "text"
+    pairs = [*zip(sys.argv, sys.argv[1:], strict=False), *(tuple(word.split("=", 1)) for word in sys.argv)]
+    styles = ("json", *_FOR_BOTS) if _is_lint() else ("json",)
+    return next((style for style in styles if ("--format", style) in pairs), "text")
 
 
 def _is_lint() -> bool:

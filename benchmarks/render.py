@@ -1,0 +1,72 @@
+"""Measure what `plan render` costs beside compiling and the drawing program's own time: `make bench`.
+
+Each round starts the three processes after one another, so that they share the machine's mood; the median of the
+differences counts.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from crucible.compiler.output import picture
+from crucible.compiler.output.drawing import find_program
+from crucible.compiler.pipeline import compile_file
+
+_MOST = 50.0  # ms
+_SIZES = (24, 128)
+_COMMAND = [sys.executable, "-P", "-m", "crucible.cli.main", "plan"]
+
+
+def main() -> int:
+    """Print the cost for each size; exit code 1 when one is too much."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20)
+    rounds = parser.parse_args().rounds
+    costs = []
+    with tempfile.TemporaryDirectory() as folder:
+        for tasks in _SIZES:
+            path = os.path.join(folder, f"{tasks}.star")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(_source(tasks))
+            workflow = compile_file(path).workflow
+            if workflow is None:
+                raise RuntimeError(path)
+            dot = picture.to_dot(workflow).encode()
+            # A large picture is measured before it is drawn.
+            styles = ("png",) if tasks == _SIZES[0] else ("svg", "png")
+            cost = statistics.median(_round(path, dot, styles) for _ in range(rounds))
+            what = f"plan render of {tasks} tasks, beside compiling and drawing"
+            print(f"{what:60} {cost:6.1f} ms (at most {_MOST:.1f})")
+            costs.append(cost)
+    return 0 if max(costs) <= _MOST else 1
+
+
+def _source(tasks: int) -> str:
+    """Return a source whose tasks follow each other in three strands."""
+    lines = [
+        f't{n} = evaluate(name = "t-{n}", run = "./x.sh {n}", depends_on = [{f"t{n - 3}" if n > 2 else ""}])'
+        for n in range(tasks)
+    ]
+    return "\n".join([*lines, f'workflow(type = "custom", tasks = [{", ".join(f"t{n}" for n in range(tasks))}])\n'])
+
+
+def _round(path: str, dot: bytes, styles: tuple[str, ...]) -> float:
+    """Return what one rendering cost beside its two parts, in milliseconds."""
+    compiling = _time([*_COMMAND, "compile-workflow", "--file", path])
+    drawing = sum(_time([find_program(), "-Kdot", f"-T{style}"], dot) for style in styles)
+    return _time([*_COMMAND, "render", "--file", path]) - compiling - drawing
+
+
+def _time(command: list[str], data: bytes = b"") -> float:
+    """Return how long a process took, in milliseconds."""
+    begin = time.perf_counter()
+    subprocess.run(command, input=data, capture_output=True, check=True)
+    return (time.perf_counter() - begin) * 1_000
+
+
+if __name__ == "__main__":
+    sys.exit(main())

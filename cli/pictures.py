@@ -1,0 +1,38 @@
+"""Pictures into a folder: all are drawn before the first is written, and each is written whole or not at all."""
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from crucible.cli.output import SYSTEM_ERROR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from crucible.compiler.output.picture import Marks
+    from crucible.schemas.ir import Workflow
+
+
+class Problem(NamedTuple):
+    """Why there are no pictures."""
+
+    code: str
+    message: str
+
+
+def render(folder: str, pictures: "Mapping[str, tuple[Workflow, Marks]]") -> Problem | None:
+    """Draw workflows into the PNG files of a folder, which is made; return what went wrong, if anything did."""
+    from crucible.compiler.output.picture import Undrawable, draw
+    from crucible.compiler.write import Outcome, replace
+
+    try:
+        drawn = {name: draw(workflow, "png", marks).data for name, (workflow, marks) in pictures.items()}
+        os.makedirs(folder, exist_ok=True)
+        for name, data in drawn.items():
+            path = os.path.join(folder, name)
+            if replace(path, data) is Outcome.OUTSIDE:
+                return Problem(SYSTEM_ERROR, f"{path}: {Outcome.OUTSIDE.value}")
+    except Undrawable as error:
+        return Problem(SYSTEM_ERROR, str(error))
+    except OSError as error:
+        return Problem(SYSTEM_ERROR, f"{os.fsdecode(error.filename or folder)}: {error.strerror or error}")
+    return None

@@ -1,0 +1,549 @@
+"""The semantic diff: two workflows become a list of changes and a verdict (tooling.md §5).
+
+Pure. The one question is whether a run of the new workflow proves less than a run of the old one did:
+that is *weakened*, and in doubt a change is. Splices are compared as the loops that they stand for.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from crucible.compiler import gate as gates
+from crucible.compiler.analysis.graph import Graph
+from crucible.compiler.change import Change, Class
+from crucible.compiler.gate import Gate, cannot_fail
+from crucible.compiler.matching import match
+from crucible.schemas.default_loop import expanded
+from crucible.schemas.ir import LANES, AgentTask, CommandTask, EngineTask, EvaluateTask, Task, TopKTask, Workflow
+
+UNCHANGED: Final = "unchanged"
+VERDICTS: Final = ("weakened", "changed", "strengthened", "cosmetic", UNCHANGED)
+
+_MEASURES: Final = ("measure", "grade", "decide")
+
+
+class Diff(NamedTuple):
+    """How two workflows differ: the changes, gravest first, else in the order of the tasks.
+
+    ``old`` and ``new`` are the workflows as they were compared, ``renamed`` has the old names of tasks by their new
+    ones, ``added`` and ``removed`` the names of tasks without a partner.
+    """
+
+    changes: tuple[Change, ...]
+    old: Workflow
+    new: Workflow
+    renamed: dict[str, str]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Return one of VERDICTS: whether a run proves less; else what the changes come to together."""
+        kinds = {change.kind for change in self.changes}
+        if Class.WEAKENED in kinds:
+            return "weakened"
+        if kinds & {Class.REWIRED, Class.CHANGED}:
+            return "changed"
+        return "strengthened" if Class.STRENGTHENED in kinds else "cosmetic" if kinds else UNCHANGED
+
+    @property
+    def changes_meaning(self) -> bool:
+        """Tell whether there is any change but such as are cosmetic."""
+        return self.verdict not in ("cosmetic", UNCHANGED)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many changes of each class there are."""
+        kinds = [change.kind for change in self.changes]
+        return {kind.value: kinds.count(kind) for kind in Class}
+
+
+def compare(old: Workflow, new: Workflow, old_gate: Gate | None = None, new_gate: Gate | None = None) -> Diff:
+    """Compare two workflows that compiled, and where both are known what their manifests say of the gate."""
+    before, after = Graph(expanded(old)), Graph(expanded(new))
+    pairs = match(before, after)
+    comparison = _Comparison(before, after, pairs)
+    changes = list(comparison.changes())
+    if old_gate is not None and new_gate is not None:
+        changes += gates.compare(old_gate, new_gate)
+    order = list(Class)
+    found = set(pairs.values())
+    return Diff(
+        tuple(sorted(changes, key=lambda change: order.index(change.kind))),  # stable: the tasks keep their order
+        before.workflow,
+        after.workflow,
+        {
+            after.tasks[n].name: before.tasks[o].name
+            for o, n in pairs.items()
+            if after.tasks[n].name != before.tasks[o].name
+        },
+        tuple(task.name for index, task in enumerate(after.tasks) if index not in found),
+        tuple(task.name for index, task in enumerate(before.tasks) if index not in pairs),
+    )
+
+
+class _Side:
+    """One workflow in terms of identities: that of a matched task is its old index, that of a new one is negative.
+
+    ``leads`` are the tasks that lead to the result, and itself; without a result all of the iteration. ``proven``
+    has for each task those that must have passed when it has.
+    """
+
+    def __init__(self, graph: Graph, identity: Callable[[int], int]) -> None:
+        self.workflow = graph.workflow
+        self.tasks = {identity(index): task for index, task in enumerate(graph.tasks)}
+        self.ids = {task.name: one for one, task in self.tasks.items()}
+        self.depends = {identity(index): tuple(identity(to) for to in edges) for index, edges in enumerate(graph.edges)}
+        self.above = {
+            identity(index): frozenset(identity(to) for to in graph.ancestors(index))
+            for index in range(len(graph.tasks))
+        }
+        result = graph.find(graph.workflow.result)
+        self.result = None if result is None else identity(result)
+        if self.result is None:
+            self.leads = frozenset(one for one, task in self.tasks.items() if not task.is_epilogue)
+        else:
+            self.leads = self.above[self.result] | {self.result}
+        self.proven: dict[int, frozenset[int]] = {one: frozenset() for one in self.tasks}
+        for index in graph.order:
+            one = identity(index)
+            below = [self.proven[to] | {to} for to in self.depends[one]]
+            if below:
+                self.proven[one] = frozenset.intersection(*below) if self.is_any(one) else frozenset().union(*below)
+            scores = graph.find(getattr(graph.tasks[index], "source", None))
+            if scores is not None:  # a grade is none without its score, whatever it joins
+                self.proven[one] |= {identity(scores)} | self.proven[identity(scores)]
+
+    def is_any(self, one: int) -> bool:
+        """Tell whether a task needs only one of its dependencies to pass."""
+        return self.tasks[one].join == "passed" and len(self.depends[one]) > 1
+
+    def shapes(self, one: int) -> bool:
+        """Tell whether what a task does reaches what later tasks find in the workspace."""
+        task = self.tasks[one]
+        if isinstance(task, EngineTask):
+            return task.op in ("propose", "apply")
+        return isinstance(task, (AgentTask, CommandTask)) and task.isolation is None
+
+    def shaping(self, one: int) -> frozenset[int]:
+        """Return the tasks before one whose work it finds."""
+        return frozenset(other for other in self.above[one] if self.shapes(other))
+
+    def agents_behind(self, one: int) -> list[int]:
+        """Return the tasks on the way to the result that may change by judgement what a task has measured."""
+        return [
+            other
+            for other in self.tasks
+            if other in self.leads
+            and one in self.above[other]
+            and (isinstance(self.tasks[other], AgentTask) or self.tasks[other].operation == "propose")
+            and self.shapes(other)
+        ]
+
+    def together(self, one: int) -> frozenset[int]:
+        """Return the other tasks of a task's conversation."""
+        session = self.tasks[one].session
+        if session is None:
+            return frozenset()
+        return frozenset(other for other, task in self.tasks.items() if task.session == session and other != one)
+
+    def evidence(self, name: str | None) -> frozenset[int]:
+        """Return what stands behind a reading: the task that gives it and all before it, but for grades."""
+        one = self.ids.get(name or "")
+        if one is None:
+            return frozenset()
+        return frozenset(each for each in self.above[one] | {one} if self.tasks[each].operation != "grade")
+
+
+def _measures(task: Task) -> bool:
+    """Tell whether a task reads what is there."""
+    return isinstance(task, EvaluateTask) or task.operation == "measure"
+
+
+def _is_check(task: Task) -> bool:
+    """Tell whether a task can say no without anybody's judgement."""
+    return isinstance(task, (EvaluateTask, CommandTask)) or task.operation in _MEASURES
+
+
+class _Comparison:
+    """Two workflows with the partners of their tasks; each method yields the changes of one sort."""
+
+    def __init__(self, old: Graph, new: Graph, pairs: dict[int, int]) -> None:
+        partners = {index: other for other, index in pairs.items()}
+        self._old = _Side(old, lambda index: index)
+        self._new = _Side(new, lambda index: partners.get(index, ~index))
+        self._both = tuple(pairs)
+        self._said: list[Change] = []
+
+    def changes(self) -> Iterator[Change]:
+        """Yield all changes, those of the whole first, then task by task as the new workflow lists them."""
+        self._said = list(self._one_by_one())
+        # What follows from the graph as a whole is said where no change of its own has said it.
+        consequences = list(self._consequences())
+        of_task: dict[str | None, list[Change]] = {}
+        for change in [*self._of_the_whole(), *self._said, *consequences]:
+            of_task.setdefault(change.task, []).append(change)
+        names = [
+            None,
+            *(task.name for task in self._new.workflow.task),
+            *(task.name for task in self._old.workflow.task),
+        ]
+        for name in dict.fromkeys(names):
+            yield from of_task.get(name, ())
+
+    def _name(self, one: int) -> str:
+        """Return what a task is called now, or was called when it is gone."""
+        return (self._new.tasks[one] if one in self._new.tasks else self._old.tasks[one]).name
+
+    # The whole
+
+    def _of_the_whole(self) -> Iterator[Change]:
+        old, new = self._old.workflow, self._new.workflow
+        if old.type != new.type:
+            weaker = LANES.index(new.type) > LANES.index(old.type)
+            says = "the lane asks less of a workflow" if weaker else "the lane asks more of a workflow"
+            yield Change(Class.WEAKENED if weaker else Class.STRENGTHENED, None, "type", says, (), old.type, new.type)
+        yield from self._result()
+        before, after = dict(old.params or {}), dict(new.params or {})
+        for name in dict.fromkeys([*before, *after]):
+            if name not in before or name not in after or _differ(before[name], after[name]):
+                says = "the value of the parameter {} changed"
+                yield Change(
+                    Class.CHANGED, None, "params", says, (name,), before.get(name), after.get(name)
+                )  # fmt: skip
+        kept = [one for one in self._new.tasks if one in self._old.tasks]
+        if kept != sorted(kept):
+            yield Change(Class.COSMETIC, None, "task", "the tasks stand in another order")
+
+    def _result(self) -> Iterator[Change]:
+        before, after = self._old.result, self._new.result
+        if before == after:
+            return
+        names = (self._old.workflow.result, self._new.workflow.result)
+        if after is None:
+            yield Change(Class.WEAKENED, None, "result", "there is no result any more", (), *names)
+        elif before is None:
+            yield Change(Class.REWIRED, None, "result", "{} is the result now", (self._name(after),), *names)
+        elif self._old.leads <= self._new.leads:
+            says = "{} is the result now, in place of {}"
+            yield Change(Class.REWIRED, None, "result", says, (self._name(after), self._name(before)), *names)
+        else:
+            says = "the result is {} now, with less behind it than {} had"
+            yield Change(Class.WEAKENED, None, "result", says, (self._name(after), self._name(before)), *names)
+
+    # One task after the other
+
+    def _one_by_one(self) -> Iterator[Change]:
+        for one, task in self._new.tasks.items():
+            if one in self._old.tasks:
+                yield from self._of_a_task(one)
+            else:
+                yield self._added(one, task)
+        for one, task in self._old.tasks.items():
+            if one not in self._new.tasks:
+                yield self._removed(one, task)
+
+    def _added(self, one: int, task: Task) -> Change:
+        adds = _is_check(task) and task.required and one in self._new.leads
+        return Change(
+            Class.STRENGTHENED if adds else Class.REWIRED, task.name, "", "{} is new", (task.name,), None, _kind(task)
+        )
+
+    def _removed(self, one: int, task: Task) -> Change:
+        leads = self._old.result is not None and one in self._old.leads
+        proves = task.required or leads or (_is_check(task) and not task.is_epilogue)
+        kind = Class.WEAKENED if proves else Class.REWIRED
+        return Change(kind, task.name, "", "{} is gone", (task.name,), _kind(task), None)
+
+    def _of_a_task(self, one: int) -> Iterator[Change]:
+        old, new = self._old.tasks[one], self._new.tasks[one]
+        if old.name != new.name:
+            says = "{} is called {} now; what reads its output finds it under that name"
+            yield Change(Class.CHANGED, new.name, "name", says, (old.name, new.name), old.name, new.name)
+        if type(old) is not type(new):
+            yield Change(
+                _of_kinds(old, new),
+                new.name,
+                "kind",
+                "{} is a task of another kind",
+                (new.name,),
+                _kind(old),
+                _kind(new),
+            )
+        yield from self._edges(one)
+        is_pair = (getattr(old, "threshold", None) is None) != (getattr(new, "threshold", None) is None)
+        for field in new.fields:
+            if field not in _FIELDS or (field == "direction" and is_pair):
+                continue
+            before, after = getattr(old, field, None), getattr(new, field, None)
+            if field in old.fields and _differ(before, after):
+                kind, says = _FIELDS[field](old, new)
+                yield Change(kind, new.name, field, says, (new.name,), before, after)
+        yield from self._emits(old, new)
+        yield from self._session(one, old, new)
+        if isinstance(old, EngineTask) and isinstance(new, EngineTask):
+            yield from self._readings(old, new)
+
+    def _emits(self, old: Task, new: Task) -> Iterator[Change]:
+        for field in old.emits:
+            if field not in new.emits:
+                says = "{} no longer promises the field {}"
+                yield Change(Class.WEAKENED, new.name, "emits", says, (new.name, field), field, None)
+        for field in new.emits:
+            if field not in old.emits:
+                says = "{} promises the field {} now"
+                yield Change(Class.STRENGTHENED, new.name, "emits", says, (new.name, field), None, field)
+        if old.emits != new.emits and sorted(old.emits) == sorted(new.emits):
+            says = "the fields of {} stand in another order"
+            yield Change(Class.COSMETIC, new.name, "emits", says, (new.name,), list(old.emits), list(new.emits))
+
+    def _session(self, one: int, old: Task, new: Task) -> Iterator[Change]:
+        if old.session == new.session:
+            return
+        before = {other for other in self._old.together(one) if other in self._new.tasks}
+        after = {other for other in self._new.together(one) if other in self._old.tasks}
+        for other in sorted(after - before):
+            says = "{} shares its conversation with {} now, which was apart from it"
+            names = (new.name, self._name(other))
+            yield Change(Class.WEAKENED, new.name, "session", says, names, old.session, new.session)
+        if after - before:
+            return
+        if old.session is None or new.session is None:
+            kind = Class.CHANGED
+            says = "{} has no session any more" if new.session is None else "{} has a session now"
+        elif before - after:
+            kind, says = Class.CHANGED, "{} has a conversation of its own now"
+        else:
+            kind, says = Class.COSMETIC, "the session of {} has another name"
+        yield Change(kind, new.name, "session", says, (new.name,), old.session, new.session)
+
+    def _readings(self, old: EngineTask, new: EngineTask) -> Iterator[Change]:
+        """Compare what a grade or a decide takes its reading from."""
+        for field, words in (("source", "its reading"), ("tiebreak", "its tiebreak")):
+            before, after = getattr(old, field), getattr(new, field)
+            if self._old.ids.get(before) == self._new.ids.get(after) and (before is None) == (after is None):
+                continue
+            names: tuple[str, ...] = (new.name,)
+            if after is None:
+                kind, says = Class.WEAKENED, f"{{}} has no {field} any more"
+            elif before is None:
+                kind, says = Class.STRENGTHENED, f"{{}} has a {field} now"
+            elif self._old.evidence(before) <= self._new.evidence(after):
+                kind, says = Class.REWIRED, f"{{}} takes {words} from {{}} now, behind which stands all that did before"
+                names = (new.name, after)
+            else:
+                kind, says = Class.WEAKENED, f"{{}} takes {words} from {{}} now, with less evidence behind it"
+                names = (new.name, after)
+            yield Change(kind, new.name, field, says, names, before, after)
+
+    # Edges
+
+    def _edges(self, one: int) -> Iterator[Change]:
+        before, after = self._old.depends[one], self._new.depends[one]
+        old, new = self._old.tasks[one], self._new.tasks[one]
+        for other in before:
+            if other not in after:
+                name = self._name(other)
+                kind, says = self._lost_edge(one)
+                edge = (old.name, self._old.tasks[other].name)
+                yield Change(kind, new.name, "depends_on", says, (new.name, name), name, None, edge)
+        for other in after:
+            if other not in before:
+                name = self._name(other)
+                kind, says = self._new_edge(one)
+                yield Change(kind, new.name, "depends_on", says, (new.name, name), None, name, (new.name, name))
+        if not self._old.is_any(one) and self._new.is_any(one) and new.operation != "grade":
+            for other in before:
+                if other in after and old.join == new.join and not self._new.tasks[other].required:
+                    says = "{} can do without {} now, the only one that it had"
+                    names = (new.name, self._name(other))
+                    yield Change(Class.WEAKENED, new.name, "depends_on", says, names)
+        if before != after and sorted(before) == sorted(after):
+            says = "the dependencies of {} stand in another order"
+            yield Change(
+                Class.COSMETIC, new.name, "depends_on", says, (new.name,), list(old.depends_on), list(new.depends_on)
+            )
+
+    def _lost_edge(self, one: int) -> tuple[Class, str]:
+        """Judge a dependency that a task no longer has."""
+        old = self._old.tasks[one]
+        if old.operation == "grade":
+            return Class.WEAKENED, "{} no longer counts {} as evidence"
+        if old.operation == "decide":
+            return Class.WEAKENED, "{} no longer waits for {}"
+        if isinstance(old, TopKTask):
+            return Class.WEAKENED, "{} no longer has {} to choose from"
+        return Class.REWIRED, "{} no longer depends on {}"
+
+    def _new_edge(self, one: int) -> tuple[Class, str]:
+        """Judge a dependency that a task did not have."""
+        new = self._new.tasks[one]
+        if new.operation == "grade":
+            return Class.STRENGTHENED, "{} counts {} as evidence now"
+        if new.operation == "decide":
+            return Class.STRENGTHENED, "{} waits for {} now"
+        if isinstance(new, TopKTask):
+            return Class.STRENGTHENED, "{} has {} to choose from, too"
+        return Class.REWIRED, "{} depends on {} now"
+
+    # What follows from the graph as a whole
+
+    def _consequences(self) -> Iterator[Change]:
+        for one in self._both:
+            old, new = self._old.tasks[one], self._new.tasks[one]
+            if old.is_epilogue or new.is_epilogue:
+                continue
+            if (
+                None not in (self._old.result, self._new.result)
+                and one in self._old.leads
+                and one not in self._new.leads
+            ):
+                yield Change(Class.WEAKENED, new.name, "", "{} no longer leads to the result", (new.name,))
+            if _measures(old) and _measures(new):
+                yield from self._measured(one, new)
+            if one == self._new.result == self._old.result or new.operation not in ("", "propose"):
+                yield from self._unproven(one, new)
+
+    def _measured(self, one: int, task: Task) -> Iterator[Change]:
+        """Find what a measurement no longer sees, and who may change what it saw."""
+        before, after = self._old.shaping(one), self._new.shaping(one)
+        for other in sorted(before - after):
+            if other in self._new.tasks and self._new.shapes(other):
+                says = "{} no longer comes after {}, so it may measure what was there before"
+                yield Change(Class.WEAKENED, task.name, "depends_on", says, (task.name, self._name(other)))
+        isolated = any(other in self._new.tasks and not self._new.shapes(other) for other in before)
+        if isolated and not after:
+            says = "{} measures what no task of this workflow has made"
+            yield Change(Class.WEAKENED, task.name, "", says, (task.name,))
+        if one in self._old.leads and not self._old.agents_behind(one):
+            for other in self._new.agents_behind(one):
+                says = "{} comes after {} and may change what that has measured"
+                yield Change(Class.WEAKENED, task.name, "", says, (self._name(other), task.name))
+
+    def _unproven(self, one: int, task: Task) -> Iterator[Change]:
+        """Find the tasks that had to pass before one and no longer have to, where no other change says so."""
+        grave = [change for change in self._said if change.kind is Class.WEAKENED]
+        behind: set[int] = set()
+        for change in grave:
+            place = self._new.ids.get(change.task or "", self._old.ids.get(change.task or ""))
+            if place is not None and change.field in ("", "join", "depends_on"):
+                behind |= {place, *self._old.proven.get(place, ()), *self._old.depends.get(place, ())}
+        for other in sorted(self._old.proven[one] - self._new.proven[one] - behind):
+            if other in self._new.tasks and other in self._new.leads and not self._new.tasks[other].is_epilogue:
+                says = "{} no longer needs {} to have passed"
+                yield Change(Class.WEAKENED, task.name, "depends_on", says, (task.name, self._name(other)))
+
+
+def _differ(before: Any, after: Any) -> bool:
+    """Tell whether two plain values differ; an integer is not the float of its value, nor True the integer 1."""
+    return type(before) is not type(after) or before != after
+
+
+def _kind(task: Task) -> str:
+    """Return what a task is, as a person says it."""
+    return task.operation or task.kind
+
+
+def _of_kinds(old: Task, new: Task) -> Class:
+    """Judge a task that became one of another kind."""
+    if isinstance(new, EvaluateTask) and not isinstance(old, (TopKTask, EngineTask)):
+        return Class.STRENGTHENED
+    if isinstance(old, (EvaluateTask, TopKTask, EngineTask)) or isinstance(new, AgentTask):
+        return Class.WEAKENED
+    return Class.CHANGED
+
+
+# Fields: how a change of each is judged, and what is said of the task.
+
+_Judged = tuple[Class, str]
+
+
+def _required(_old: Task, new: Task) -> _Judged:
+    if new.required:
+        return Class.STRENGTHENED, "{} is required now"
+    return Class.WEAKENED, "{} is advisory now: its failure does not count"
+
+
+def _isolation(old: Task, new: Task) -> _Judged:
+    if new.isolation is None:
+        return Class.WEAKENED, "{} is no longer isolated: it works where the others do"
+    kind = Class.STRENGTHENED if isinstance(old, EvaluateTask) else Class.REWIRED
+    return kind, "{} is isolated now: what it leaves behind reaches no other task"
+
+
+def _join(_old: Task, new: Task) -> _Judged:
+    if new.join == "passed":
+        return Class.WEAKENED, "{} needs only one of its dependencies to pass now, not all"
+    return Class.STRENGTHENED, "{} needs all of its dependencies to pass now"
+
+
+def _stage(_old: Task, new: Task) -> _Judged:
+    if new.is_epilogue:
+        return Class.WEAKENED, "{} runs in the epilogue now, when all is decided"
+    return (Class.STRENGTHENED if new.required else Class.REWIRED), "{} runs in the iteration now"
+
+
+def _needs(old: Task, new: Task) -> _Judged:
+    if old.needs != "any":
+        return Class.WEAKENED, "{} does not need any more what it needed to run"
+    if new.required:
+        return Class.STRENGTHENED, "{} needs a capability now"
+    return Class.WEAKENED, "{} is advisory and needs a capability now: without that it is skipped"
+
+
+def _command(old: Task, new: Task) -> _Judged:
+    if cannot_fail(getattr(new, "command", None)) and not cannot_fail(getattr(old, "command", None)):
+        return Class.WEAKENED, "{} runs a command now that cannot fail"
+    return Class.CHANGED, "{} runs another command"
+
+
+def _threshold(old: Task, new: Task) -> _Judged:
+    before, after, way = (
+        getattr(old, "threshold", None),
+        getattr(new, "threshold", None),
+        getattr(new, "direction", None),
+    )
+    if after is None:
+        return Class.WEAKENED, "{} has no threshold any more"
+    if before is None:
+        return Class.STRENGTHENED, "{} has a threshold now"
+    if getattr(old, "direction", None) != way:
+        return Class.WEAKENED, "{} has another threshold, in the other direction"
+    if (after > before) if way == "lower" else (after < before):
+        return Class.WEAKENED, "{} has a looser threshold"
+    return Class.STRENGTHENED, "{} has a tighter threshold"
+
+
+def _direction(old: Task, new: Task) -> _Judged:
+    before, after = getattr(old, "direction", None), getattr(new, "direction", None)
+    if after is None:
+        return Class.WEAKENED, "{} has no direction any more"
+    if before is None:
+        return Class.STRENGTHENED, "{} has a direction now"
+    return Class.WEAKENED, "{} takes for better what was worse"
+
+
+def _k(old: Task, new: Task) -> _Judged:
+    if getattr(new, "k", 0) > getattr(old, "k", 0):
+        return Class.WEAKENED, "{} keeps more of what it chooses from"
+    return Class.STRENGTHENED, "{} keeps fewer of what it chooses from"
+
+
+def _always(kind: Class, says: str) -> Callable[[Task, Task], _Judged]:
+    return lambda _old, _new: (kind, says)
+
+
+_FIELDS: Final[dict[str, Callable[[Task, Task], _Judged]]] = {
+    "required": _required,
+    "isolation": _isolation,
+    "join": _join,
+    "stage": _stage,
+    "needs": _needs,
+    "prompt": _always(Class.CHANGED, "{} is told something else"),
+    "command": _command,
+    "harness": _always(Class.CHANGED, "{} has another harness"),
+    "model": _always(Class.CHANGED, "{} has another model"),
+    "effort": _always(Class.CHANGED, "{} has another effort"),
+    "threshold": _threshold,
+    "direction": _direction,
+    "k": _k,
+    "op": _always(Class.WEAKENED, "{} is another operation of the engine"),
+}

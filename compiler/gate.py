@@ -1,0 +1,209 @@
+"""The gate that a manifest sets up: frozen files and the judge (contract §1), and what a change does to it.
+
+In go plain tables and the names of the pack's files, out comes a Gate, and from two of them changes.
+Nothing is opened here: whoever has the files lists them.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from crucible.compiler.change import Change, Class
+
+# A command that passes whatever happens: it says so itself, or throws the answer away.
+_ALWAYS_PASSES: Final = re.compile(
+    r"(?:true|:|exit 0|(?:echo|printf)\b[^;&|<>$`\n]*)|.*(?:\|\||[;\n])\s*(?:true|:|exit\s+0)\s*;?", re.DOTALL
+)
+
+
+_SPECIAL: Final = re.compile(r"[*?\[]|$")
+
+
+class Inject(NamedTuple):
+    """A file that is copied into the workspace: where it comes from, and whether it is put back each time.
+
+    ``digest`` is that of its content, None where that is not known.
+    """
+
+    source: str
+    frozen: bool
+    digest: str | None = None
+
+
+class Gate(NamedTuple):
+    """What a manifest says of how a run is judged.
+
+    ``injects`` has the files by where they come to stand in the workspace, ``settings`` the values of _SETTINGS that
+    are there, by their dotted keys.
+    """
+
+    injects: Mapping[str, Inject]
+    settings: Mapping[str, Any]
+
+
+def cannot_fail(command: object) -> bool:
+    """Tell whether a shell command passes whatever it finds."""
+    return isinstance(command, str) and _ALWAYS_PASSES.fullmatch(command.strip()) is not None
+
+
+def read(manifest: Mapping[str, Any], below: Callable[[str], list[str]], digest: Callable[[str], str | None]) -> Gate:
+    """Read the gate of a manifest; what does not fit is left out, for it is somebody else's to report.
+
+    ``below`` lists the regular files below a folder of the manifest's directory, named from that; a file is all
+    there is below it. ``digest`` tells the content of one from another's.
+    """
+    settings = {}
+    for key in _SETTINGS:
+        value: Any = manifest
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, (str, int, float)):
+            settings[key] = value
+    if "judge.direction" in settings:
+        settings.setdefault("judge.tiebreak_direction", settings["judge.direction"])
+    return Gate(dict(sorted(_injects(manifest, below, digest))), settings)
+
+
+def _injects(
+    manifest: Mapping[str, Any], below: Callable[[str], list[str]], digest: Callable[[str], str | None]
+) -> Iterator[tuple[str, Inject]]:
+    workspace = manifest.get("workspace")
+    entries = workspace.get("inject") if isinstance(workspace, Mapping) else None
+    for entry in entries if isinstance(entries, list) else ():
+        table = entry if isinstance(entry, Mapping) else {"src": entry}
+        source, to = table.get("src"), table.get("dst")
+        if not isinstance(source, str):
+            continue
+        source, frozen = _clean(source), table.get("frozen") is not False
+        for file, rest in _named(source, below):
+            target = "/".join(part for part in (_clean(to), rest) if part) if isinstance(to, str) else file
+            yield target, Inject(file, frozen, digest(file))
+
+
+def _named(source: str, below: Callable[[str], list[str]]) -> list[tuple[str, str]]:
+    """Return the files that an entry names, each with its path below the entry, "" for the entry itself."""
+    found = below(source)
+    if not found:
+        head = source[: _SPECIAL.search(source).start()].rpartition("/")[0]  # type: ignore[union-attr]  # $ is there
+        pattern = re.compile(_pattern(source))
+        found, source = [file for file in below(head) if pattern.fullmatch(file)] or [source], head or source
+    return [(file, "" if file == source else file.removeprefix(f"{source}/")) for file in found]
+
+
+def _clean(path: str) -> str:
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def _pattern(glob: str) -> str:
+    """Return a glob as a regular expression that fits what it names and what is below that."""
+    out, at = [], 0
+    while at < len(glob):
+        sign, end = glob[at], glob.find("]", at + 2)
+        if glob.startswith("**", at):
+            out.append(".*")
+            at += 1
+        elif sign in "*?":
+            out.append("[^/]*" if sign == "*" else "[^/]")
+        elif sign == "[" and end > 0:
+            inside = glob[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
+            out.append(f"[{'^' + inside[1:] if inside.startswith('!') else inside}]")
+            at = end
+        else:
+            out.append(re.escape(sign))
+        at += 1
+    return f"{''.join(out)}(?:/.*)?"
+
+
+# Comparing
+
+
+def compare(old: Gate, new: Gate) -> Iterator[Change]:
+    """Yield what a change of the manifest does to what a run proves."""
+    for target in sorted({*old.injects, *new.injects}):
+        change = _inject_change(target, old.injects.get(target), new.injects.get(target))
+        if change is not None:
+            yield change
+    for key, (weakens, words) in _SETTINGS.items():
+        before, after = old.settings.get(key), new.settings.get(key)
+        if before != after:
+            kind = weakens(before, after)
+            how = "is gone" if after is None else "is new" if before is None else "changed"
+            yield Change(kind, None, key, f"{words} {how}", (), before, after)
+
+
+def _inject_change(target: str, before: Inject | None, after: Inject | None) -> Change | None:
+    if before == after:
+        return None
+    was, now = (each and ("frozen" if each.frozen else "editable") for each in (before, after))
+    if now is None:
+        kind = Class.WEAKENED if was == "frozen" else Class.CHANGED
+        says = "{} is not injected any more" + ("; whatever the agent leaves there counts" if was == "frozen" else "")
+    elif was is None:
+        kind = Class.STRENGTHENED if now == "frozen" else Class.CHANGED
+        says = "{} is injected now, " + now
+    elif was != now:
+        kind = Class.WEAKENED if was == "frozen" else Class.STRENGTHENED
+        says = "the injected {} " + (
+            "is not frozen any more; the agent can edit it" if was == "frozen" else "is frozen now"
+        )
+    elif before and after and before.source != after.source:
+        return Change(
+            Class.CHANGED, None, "workspace.inject", "{} is injected from another file", (target,), before.source,
+            after.source,
+        )  # fmt: skip
+    else:
+        kind, says = Class.CHANGED, "the content of the injected {} changed"
+        return Change(kind, None, "workspace.inject", says, (target,))
+    return Change(kind, None, "workspace.inject", says, (target,), was, now)
+
+
+def _flip(before: object, _after: object) -> Class:
+    """Judge a direction: any other than before asks for another thing."""
+    return Class.CHANGED if before is None else Class.WEAKENED
+
+
+def _command(before: object, after: object) -> Class:
+    """Judge a command that a verdict rests on."""
+    if after is None or (cannot_fail(after) and not cannot_fail(before)):
+        return Class.WEAKENED
+    return Class.STRENGTHENED if before is None else Class.CHANGED
+
+
+def _count(before: object, after: object) -> Class:
+    """Judge how often something is measured; once where nothing is said."""
+    was, now = (1 if each is None else each for each in (before, after))
+    if not isinstance(was, (int, float)) or not isinstance(now, (int, float)):
+        return Class.CHANGED
+    return Class.WEAKENED if now < was else Class.STRENGTHENED
+
+
+def _step(_before: object, after: object) -> Class:
+    """Judge a command that comes before or after a measurement: without it something else is measured."""
+    return Class.WEAKENED if after is None else Class.CHANGED
+
+
+def _control(before: object, after: object) -> Class:
+    """Judge half of the self-test."""
+    return Class.WEAKENED if after is None else Class.STRENGTHENED if before is None else Class.CHANGED
+
+
+def _plain(_before: object, _after: object) -> Class:
+    return Class.CHANGED
+
+
+# The settings that a verdict rests on, how a change of each is judged, and what each is.
+_SETTINGS: Final[Mapping[str, tuple[Callable[[object, object], Class], str]]] = {
+    "judge.measure_cmd": (_command, "the judge's measure command"),
+    "judge.direction": (_flip, "the judge's direction"),
+    "judge.tiebreak_direction": (_flip, "the direction of the judge's tiebreak"),
+    "judge.selftest.good_cmd": (_control, "the good control of the gate's self-test"),
+    "judge.selftest.bad_cmd": (_control, "the bad control of the gate's self-test"),
+    "judge.selftest.runs": (_count, "the number of measurements in the gate's self-test"),
+    "repo.url": (_plain, "the repository that is worked on"),
+    "repo.path": (_plain, "the repository that is worked on"),
+    "repo.ref": (_plain, "the revision that is worked on"),
+    "workspace.setup_cmd": (_step, "the command that sets up the workspace"),
+    "world.apply_cmd": (_step, "the command that makes a candidate live"),
+    "world.snapshot_cmd": (_step, "the command that keeps a state"),
+    "world.restore_cmd": (_step, "the command that brings a state back"),
+}

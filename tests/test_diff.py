@@ -1,0 +1,494 @@
+"""The semantic diff: which task is which, how grave a change is, and that nothing is let through."""
+
+import json
+import random
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compiled import compiled_workflows
+from hypothesis import given
+from hypothesis import strategies as st
+from rewritten import rewrite
+from weaker import GOLDEN, renamed, weakenings, with_task, without_edge, without_task
+
+from crucible.compiler import gate
+from crucible.compiler.change import Class
+from crucible.compiler.diff import VERDICTS, Diff, compare
+from crucible.compiler.frontend.pool import Pool
+from crucible.compiler.gate import Gate, Inject
+from crucible.compiler.output.changes import to_json, to_markdown, to_text
+from crucible.compiler.pipeline import Options, compile_source
+from crucible.schemas import canonical, ir, registry
+from crucible.schemas.default_loop import expanded
+
+PACKS = sorted(path.parent for path in GOLDEN.glob("*/workflow.star"))
+
+
+def golden(name: str) -> ir.Workflow:
+    """Return what a golden pack compiles to."""
+    workflow, findings = ir.read(json.loads((GOLDEN / name / "expected-workflow.json").read_text(encoding="utf-8")))
+    assert workflow is not None
+    assert findings == []
+    return workflow
+
+
+WORKFLOWS = {pack.name: golden(pack.name) for pack in PACKS}
+
+# A workflow with something of everything, small enough to be read.
+BASE = ir.Workflow(
+    type="autoresearch",
+    result="keep",
+    task=(
+        ir.EngineTask(name="invent", op="propose", session="solver"),
+        ir.AgentTask(name="critic", prompt="Find a fault.", isolation="worktree", depends_on=("invent",)),
+        ir.CommandTask(name="smoke", command="./smoke.sh", depends_on=("critic",)),
+        ir.EngineTask(name="deploy", op="apply", depends_on=("smoke",)),
+        ir.EvaluateTask(name="right", command="./right.sh", isolation="worktree", depends_on=("deploy",)),
+        ir.EvaluateTask(
+            name="fast", command="./fast.sh", threshold=5.0, direction="lower", emits=("score",), depends_on=("right",)
+        ),
+        ir.EvaluateTask(name="small", command="./small.sh", needs="scales", required=False, depends_on=("right",)),
+        ir.EngineTask(
+            name="grade",
+            op="grade",
+            source="fast",
+            tiebreak="small",
+            join="passed",
+            depends_on=("right", "fast", "small"),
+        ),
+        ir.EngineTask(name="keep", op="decide", source="grade", depends_on=("grade",)),
+        ir.AgentTask(name="report", prompt="Write.", stage="epilogue", required=False),
+    ),
+)
+
+
+def task(name: str, **changes: Any) -> Callable[[ir.Workflow], ir.Workflow]:
+    """Return what changes one task."""
+    return lambda workflow: with_task(workflow, name, **changes)
+
+
+def add(*tasks: ir.Task, **edges: tuple[str, ...]) -> Callable[[ir.Workflow], ir.Workflow]:
+    """Return what adds tasks, and gives others new dependencies."""
+
+    def change(workflow: ir.Workflow) -> ir.Workflow:
+        for name, depends_on in edges.items():
+            workflow = with_task(workflow, name, depends_on=depends_on)
+        return workflow.replace(task=(*workflow.task, *tasks))
+
+    return change
+
+
+def both(*changes: Callable[[ir.Workflow], ir.Workflow]) -> Callable[[ir.Workflow], ir.Workflow]:
+    """Return what does one change after the other."""
+
+    def change(workflow: ir.Workflow) -> ir.Workflow:
+        for each in changes:
+            workflow = each(workflow)
+        return workflow
+
+    return change
+
+
+def called(old: str, new: str) -> Callable[[ir.Workflow], ir.Workflow]:
+    """Return what renames a task wherever it is named."""
+    return lambda workflow: (
+        ir.read(json.loads(json.dumps(ir.to_plain(workflow)).replace(json.dumps(old), json.dumps(new))))[0] or workflow
+    )
+
+
+EXTRA = ir.EvaluateTask(name="extra", command="./extra.sh", depends_on=("deploy",))
+POLISH = ir.AgentTask(name="polish", prompt="Polish.", depends_on=("right",))
+GRADED = ("right", "fast", "small")
+
+# A change of BASE, its class, and what it is about: task and field.
+KINDS: dict[str, tuple[Callable[[ir.Workflow], ir.Workflow], Class, tuple[str | None, str]]] = {
+    "a dependency of a grade removed": (
+        lambda w: without_edge(w, "grade", "small"), Class.WEAKENED, ("grade", "depends_on")
+    ),
+    "required made advisory": (task("right", required=False), Class.WEAKENED, ("right", "required")),
+    "advisory made required": (task("small", required=True), Class.STRENGTHENED, ("small", "required")),
+    "a join all made passed": (task("smoke", join="passed"), Class.WEAKENED, ("smoke", "join")),
+    "a join passed made all": (task("grade", join="all"), Class.STRENGTHENED, ("grade", "join")),
+    "a threshold loosened": (task("fast", threshold=5.5), Class.WEAKENED, ("fast", "threshold")),
+    "a threshold tightened": (task("fast", threshold=4.5), Class.STRENGTHENED, ("fast", "threshold")),
+    "a threshold removed": (task("fast", threshold=None, direction=None), Class.WEAKENED, ("fast", "threshold")),
+    "a threshold added": (task("right", threshold=1.0, direction="higher"), Class.STRENGTHENED, ("right", "threshold")),
+    "a direction flipped": (task("fast", direction="higher"), Class.WEAKENED, ("fast", "direction")),
+    "an emits field removed": (task("fast", emits=()), Class.WEAKENED, ("fast", "emits")),
+    "an emits field added": (task("fast", emits=("score", "p99")), Class.STRENGTHENED, ("fast", "emits")),
+    "isolated no longer": (task("critic", isolation=None), Class.WEAKENED, ("critic", "isolation")),
+    "an evaluate isolated": (task("fast", isolation="worktree"), Class.STRENGTHENED, ("fast", "isolation")),
+    "no longer leads to the result": (lambda w: without_edge(w, "smoke", "critic"), Class.WEAKENED, ("critic", "")),
+    "a decide on less evidence": (
+        task("keep", source="fast", depends_on=("fast",)), Class.WEAKENED, ("keep", "source")
+    ),
+    "a score with less behind it": (task("grade", source="right"), Class.WEAKENED, ("grade", "source")),
+    "a tiebreak removed": (task("grade", tiebreak=None), Class.WEAKENED, ("grade", "tiebreak")),
+    "a check removed": (lambda w: without_task(w, "right"), Class.WEAKENED, ("right", "")),
+    "an advisory check removed": (
+        both(lambda w: without_task(w, "small"), task("grade", tiebreak=None)), Class.WEAKENED, ("small", "")
+    ),
+    "an advisory epilogue removed": (lambda w: without_task(w, "report"), Class.REWIRED, ("report", "")),
+    "a check into the epilogue": (task("right", stage="epilogue"), Class.WEAKENED, ("right", "stage")),
+    "a need dropped": (task("small", needs="any"), Class.WEAKENED, ("small", "needs")),
+    "a need of an advisory task": (task("report", needs="gpu"), Class.WEAKENED, ("report", "needs")),
+    "a need of a required task": (task("fast", needs="bench"), Class.STRENGTHENED, ("fast", "needs")),
+    "a session shared": (task("critic", session="solver"), Class.WEAKENED, ("critic", "session")),
+    "a session of its own": (task("critic", session="critics"), Class.CHANGED, ("critic", "session")),
+    "a session renamed": (task("invent", session="author"), Class.COSMETIC, ("invent", "session")),
+    "a weaker lane": (lambda w: w.replace(type="custom"), Class.WEAKENED, (None, "type")),
+    "a result with less behind it": (lambda w: w.replace(result="right"), Class.WEAKENED, (None, "result")),
+    "no result": (lambda w: w.replace(type="custom", result=None), Class.WEAKENED, (None, "result")),
+    "a check that cannot fail": (task("smoke", command="./smoke.sh || true"), Class.WEAKENED, ("smoke", "command")),
+    "a check before what it checks": (
+        both(lambda w: without_edge(w, "right", "deploy"), task("fast", depends_on=("right", "deploy"))),
+        Class.WEAKENED, ("right", "depends_on"),
+    ),
+    "live without its check": (
+        both(lambda w: without_edge(w, "deploy", "smoke"), task("right", depends_on=("deploy", "smoke"))),
+        Class.WEAKENED, ("deploy", "depends_on"),
+    ),
+    "changed behind its check": (
+        add(POLISH, fast=("right", "polish")), Class.WEAKENED, ("right", "")
+    ),
+    "a check that is another kind": (
+        lambda w: w.replace(task=tuple(
+            ir.CommandTask(name="right", command="./right.sh", isolation="worktree", depends_on=("deploy",))
+            if each.name == "right" else each for each in w.task
+        )),
+        Class.WEAKENED, ("right", "kind"),
+    ),
+    "another prompt": (task("critic", prompt="Find two faults."), Class.CHANGED, ("critic", "prompt")),
+    "another command": (task("smoke", command="./smoke.sh -v"), Class.CHANGED, ("smoke", "command")),
+    "another model": (task("critic", model="other"), Class.CHANGED, ("critic", "model")),
+    "another name": (called("right", "correct"), Class.CHANGED, ("correct", "name")),
+    "a check added": (add(EXTRA, grade=(*GRADED, "extra")), Class.STRENGTHENED, ("extra", "")),
+    "evidence added": (add(EXTRA, grade=(*GRADED, "extra")), Class.STRENGTHENED, ("grade", "depends_on")),
+    "an edge added": (task("smoke", depends_on=("critic", "invent")), Class.REWIRED, ("smoke", "depends_on")),
+    "an agent added": (add(POLISH.replace(isolation="worktree")), Class.REWIRED, ("polish", "")),
+    "tasks in another order": (lambda w: w.replace(task=w.task[::-1]), Class.COSMETIC, (None, "task")),
+    "dependencies in another order": (task("grade", depends_on=GRADED[::-1]), Class.COSMETIC, ("grade", "depends_on")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", KINDS)
+def test_a_change_has_its_class(what: str) -> None:
+    """The change that was made is found where it was made, and nothing that was made is graver than it."""
+    change, kind, about = KINDS[what]
+    changed = change(BASE)
+    assert changed != BASE
+    difference = compare(BASE, changed)
+    assert kind in {each.kind for each in difference.changes if (each.task, each.field) == about}
+    gravest = difference.changes[0].kind
+    assert (gravest is Class.WEAKENED) == (kind is Class.WEAKENED)
+
+
+TOP = ir.Workflow(
+    type="custom",
+    result="best",
+    task=(
+        *(ir.EvaluateTask(name=name, command=f"./{name}.sh", required=False) for name in "abc"),
+        ir.TopKTask(name="best", k=1, direction="lower", depends_on=("a", "b", "c")),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"k": 2}, Class.WEAKENED),
+        ({"direction": "higher"}, Class.WEAKENED),
+        ({"depends_on": ("a", "b")}, Class.WEAKENED),
+        ({"required": False}, Class.WEAKENED),
+        ({"depends_on": ("c", "b", "a")}, Class.COSMETIC),
+    ],
+)
+def test_a_choice_that_is_wider_or_of_fewer_is_weaker(changes: dict[str, Any], kind: Class) -> None:
+    """To keep more, or to choose from less, proves less about what is kept."""
+    assert compare(TOP, with_task(TOP, "best", **changes)).changes[0].kind is kind
+
+
+def test_a_dependency_that_was_the_only_one_is_missed() -> None:
+    """A task that joins passed needs the one that it has; with a second one it can do without the first."""
+    one = with_task(TOP, "b", depends_on=("a",), join="passed")
+    two = with_task(one, "b", depends_on=("a", "c"))
+    assert compare(one, two).verdict == "weakened"
+
+
+# Nothing is let through
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_every_weakening_of_a_golden_pack_is_found(name: str) -> None:
+    """Whatever the definition names, done to whatever task there is, is weakened."""
+    before = WORKFLOWS[name]
+    found = {what: compare(before, after).verdict for what, after in weakenings(before)}
+    assert len(found) >= 5
+    assert {what for what, verdict in found.items() if verdict != "weakened"} == set()
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_rename_hides_no_weakening(name: str) -> None:
+    """Not even where every task has a new name, and the order is another."""
+    before = WORKFLOWS[name]
+    found = {}
+    for what, after in weakenings(before):
+        disguised = renamed(after)
+        found[what] = compare(before, disguised.replace(task=disguised.task[::-1])).verdict
+    assert {what for what, verdict in found.items() if verdict != "weakened"} == set()
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_renames_are_no_weakening(name: str) -> None:
+    """Every task is found again under its new name, and nothing else is said of it."""
+    before = expanded(WORKFLOWS[name])
+    difference = compare(before, renamed(before))
+    assert (difference.added, difference.removed) == ((), ())
+    assert difference.renamed == {f"{each.name} anew": each.name for each in before.task}
+    assert {change.field for change in difference.changes} == {"name"}
+    assert difference.verdict == "changed"
+
+
+@given(compiled_workflows(), compiled_workflows())
+def test_every_two_workflows_can_be_compared(old: ir.Workflow, new: ir.Workflow) -> None:
+    """Nothing is raised, and what is unchanged or cosmetic holds the same tasks."""
+    difference = compare(old, new)
+    assert difference.verdict in VERDICTS
+    same = canonical.dumps(expanded(old)) == canonical.dumps(expanded(new))
+    assert (difference.verdict == "unchanged") == same
+
+
+@given(compiled_workflows(), st.data())
+def test_every_change_of_a_field_is_a_change(workflow: ir.Workflow, data: st.DataObject) -> None:
+    """A field that no rule knows would be a hole in the diff."""
+    index = data.draw(st.integers(0, len(workflow.task) - 1))
+    other = data.draw(compiled_workflows()).task[0]
+    one = workflow.task[index]
+    fields = [field for field in one.fields if field != "name" and field in other.fields]
+    field = data.draw(st.sampled_from(fields))
+    if field in ("depends_on", "source", "tiebreak"):
+        return
+    changed = workflow.replace(
+        task=(*workflow.task[:index], one.replace(**{field: getattr(other, field)}), *workflow.task[index + 1 :])
+    )
+    same = canonical.dumps(changed) == canonical.dumps(workflow)
+    assert bool(compare(workflow, changed).changes) == (not same)
+
+
+# What changes nothing is not flagged
+
+
+def test_two_hundred_rewrites_change_nothing() -> None:
+    """Comments, blank lines, order, names of variables, helpers, order of arguments, line ends: the same workflow."""
+    verdicts: dict[str, str] = {}
+    tried: set[str] = set()
+    with Pool(1) as pool:
+        for number in range(200):
+            pack = PACKS[number % len(PACKS)]
+            source = (pack / "workflow.star").read_text(encoding="utf-8")
+            data, steps = rewrite(source, random.Random(number))
+            tried |= steps
+            assert data != source.encode()
+            compiled = compile_source(data, str(pack / "workflow.star"), Options(connect=pool.connect))
+            assert compiled.workflow is not None, (data.decode(), compiled.diagnostics)
+            verdicts[f"{number} {pack.name}"] = compare(WORKFLOWS[pack.name], compiled.workflow).verdict
+    assert {what: verdict for what, verdict in verdicts.items() if verdict not in ("unchanged", "cosmetic")} == {}
+    assert tried == {"comments", "blank lines", "order", "variables", "helpers", "arguments", "line ends"}
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_another_order_is_cosmetic(name: str) -> None:
+    """Tasks, dependencies and fields in another order prove the same."""
+    before = expanded(WORKFLOWS[name])
+    after = before.replace(
+        task=tuple(each.replace(depends_on=each.depends_on[::-1], emits=each.emits[::-1]) for each in before.task[::-1])
+    )
+    assert compare(before, after).verdict == "cosmetic"
+
+
+def test_a_splice_is_compared_as_the_loop_around_it() -> None:
+    """Both spellings of one loop mean the same."""
+    splice = WORKFLOWS["splice"]
+    assert splice.is_splice
+    assert compare(splice, expanded(splice)).verdict == "unchanged"
+
+
+# The gate
+
+
+def gate_of(text: str, *files: str) -> Gate:
+    """Read the gate of a manifest whose pack has some files, each with its name for its content."""
+
+    def below(folder: str) -> list[str]:
+        head = f"{folder}/" if folder else ""
+        return [folder] if folder in files else [file for file in files if file.startswith(head)]
+
+    return gate.read(tomllib.loads(text.removeprefix("\ufeff")), below, lambda file: file)
+
+
+FROZEN = """
+[judge]
+measure_cmd = "./measure.sh"
+direction = "lower"
+[judge.selftest]
+good_cmd = "./good.sh"
+bad_cmd = "./bad.sh"
+runs = 3
+[workspace]
+setup_cmd = "make"
+inject = [
+  "measure.sh", "tools/*.py", { src = "a", dst = "b" },
+  { src = "seed.json", dst = "seed.json", frozen = false },
+]
+"""
+FILES = ("measure.sh", "tools/one.py", "tools/two.py", "tools/notes.md", "a/x", "a/y/z", "seed.json")
+
+
+def test_injects_are_the_files_that_they_bring() -> None:
+    """A path, a pattern, a folder with another name, and one that may be edited."""
+    injects = gate_of(FROZEN, *FILES).injects
+    assert {target: (each.source, each.frozen) for target, each in injects.items()} == {
+        "b/x": ("a/x", True),
+        "b/y/z": ("a/y/z", True),
+        "measure.sh": ("measure.sh", True),
+        "seed.json": ("seed.json", False),
+        "tools/one.py": ("tools/one.py", True),
+        "tools/two.py": ("tools/two.py", True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ('"measure.sh", ', '{ src = "measure.sh", frozen = false }, ', Class.WEAKENED),
+        ('"measure.sh", ', "", Class.WEAKENED),
+        ("tools/*.py", "tools/o*.py", Class.WEAKENED),
+        ('dst = "b"', 'dst = "c"', Class.WEAKENED),
+        ("tools/*.py", "tools/one.py', 'tools/two.py", None),
+        ("frozen = false", "frozen = true", Class.STRENGTHENED),
+        ('"tools/*.py"', '"tools"', Class.STRENGTHENED),
+        ('direction = "lower"', 'direction = "higher"', Class.WEAKENED),
+        ('measure_cmd = "./measure.sh"', 'measure_cmd = "./other.sh"', Class.CHANGED),
+        ('measure_cmd = "./measure.sh"', "measure_cmd = 'echo {}'", Class.WEAKENED),
+        ('measure_cmd = "./measure.sh"', "", Class.WEAKENED),
+        ('good_cmd = "./good.sh"\nbad_cmd = "./bad.sh"', "", Class.WEAKENED),
+        ("runs = 3", "runs = 2", Class.WEAKENED),
+        ("runs = 3", "", Class.WEAKENED),
+        ("runs = 3", "runs = 5", Class.STRENGTHENED),
+        ('setup_cmd = "make"', "", Class.WEAKENED),
+        ('setup_cmd = "make"', 'setup_cmd = "make all"', Class.CHANGED),
+    ],
+)
+def test_a_change_of_the_gate_has_its_class(old: str, new: str, kind: Class | None) -> None:
+    """What the agent cannot touch, and how the judge judges, is part of what a run proves."""
+    assert old in FROZEN
+    after = FROZEN.replace(old, new.replace("'", '"') if kind is None else new)
+    difference = compare(BASE, BASE, gate_of(FROZEN, *FILES), gate_of(after, *FILES))
+    assert (difference.changes[0].kind if difference.changes else None) is kind
+
+
+@pytest.mark.parametrize("pack", PACKS, ids=lambda pack: pack.name)
+def test_every_frozen_inject_of_a_golden_pack_is_missed(pack: Path) -> None:
+    """Made editable, or gone."""
+    before = gate_of((pack / "crucible.toml").read_text(encoding="utf-8"))
+    workflow = WORKFLOWS[pack.name]
+    for target, inject in before.injects.items():
+        others = {name: each for name, each in before.injects.items() if name != target}
+        for injects in (others, {**others, target: inject._replace(frozen=False)}):
+            after = before._replace(injects=injects)
+            verdict = compare(workflow, workflow, before, after).verdict
+            assert verdict == ("weakened" if inject.frozen else "changed" if target not in injects else "unchanged")
+
+
+def test_the_content_of_an_injected_file_counts() -> None:
+    """A judge that was rewritten is another judge."""
+    old, new = (Gate({"m": Inject("m", True, digest)}, {}) for digest in ("1", "2"))  # noqa: FBT003 - frozen
+    assert [change.kind for change in compare(BASE, BASE, old, new).changes] == [Class.CHANGED]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("true", True),
+        (" : ", True),
+        ("exit 0", True),
+        ("echo '{\"pass\": true}'", True),
+        ("./test.sh || true", True),
+        ("./test.sh ; exit 0", True),
+        ("./test.sh\ntrue\n", True),
+        ("./true", False),
+        ("./test.sh", False),
+        ("./test.sh && true", False),
+        ("echo $(./test.sh) && ./other", False),
+        ("echo start; ./test.sh", False),
+        ("", False),
+    ],
+)
+def test_a_command_that_cannot_fail_is_known(command: str, expected: bool) -> None:  # noqa: FBT001 - the expectation
+    """The plain ways to say yes to everything."""
+    assert gate.cannot_fail(command) is expected
+
+
+# What is written of it
+
+
+def examples() -> Iterator[Diff]:
+    """Give a diff of each kind of change."""
+    for change, _, _ in KINDS.values():
+        yield compare(BASE, change(BASE), gate_of(FROZEN, *FILES), gate_of("", *FILES))
+    yield compare(BASE, BASE)
+
+
+def test_every_report_of_a_diff_fits_its_schema() -> None:
+    """The schema is what tools in other languages rely on."""
+    for difference in examples():
+        text = to_json(difference, "old", "new")
+        assert registry.errors("diff", json.loads(text)) == []
+        assert text == to_json(difference, "old", "new")
+
+
+def test_the_verdict_is_the_first_line() -> None:
+    """Of the text and of the Markdown."""
+    for difference in examples():
+        assert to_text(difference, "old", "new").startswith(f"{difference.verdict}: ")
+        assert to_markdown(difference, "old", "new").startswith(f"**{difference.verdict.capitalize()}:** ")
+
+
+NASTY = [
+    "a|b",
+    "`",
+    "``x",
+    "<img src=x>",
+    "@team",
+    "[x](y)",
+    "*b*",
+    "a\nb",
+    "\x1b[31m",
+    "\u202eevil",
+    "# h",
+    "{}",
+    "{0}",
+]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_what_others_wrote_is_no_markup(name: str) -> None:
+    """A name in a table is code of one cell, whatever it holds."""
+    command = ir.CommandTask(name=name, command=name)
+    old = ir.Workflow(type="custom", task=(command,))
+    new = ir.Workflow(type="custom", task=(command.replace(required=False, command=f"{name}!"),))
+    text = to_markdown(compare(old, new), name, name)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    for line in text.splitlines()[2:]:
+        assert line.startswith("| ")
+        assert line.replace("\\|", "").count("|") == 5
+    for line in text.splitlines():
+        for sign in ("<img", "@team", "[x]", "*b*"):
+            before = line.partition(sign)[0]
+            assert sign not in line or before.count("`") % 2 == 1
+    assert to_text(compare(old, new), name, name).isprintable() is False  # its line ends
+    assert all(line.isprintable() for line in to_text(compare(old, new), name, name).split("\n"))

@@ -1,0 +1,337 @@
+"""The review of a change: which packs it touches, what is said of each, and what a bot makes of it."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from process import COMMAND, MISTAKE, SOURCE, Done, crucible
+from repositories import commit, git, repository, state
+
+from crucible.schemas import registry
+
+ROOT = Path(__file__).resolve().parent.parent
+PLAYBOOK = """\
+params = {"what": {"type": "string", "required": True}}
+workflow(type = "playbook", tasks = [agent(name = "a", prompt = "Do " + param("what"))])
+"""
+PROMPTED = """\
+load("lib.star", "after")
+a = agent(name = "a", prompt = prompt_file("prompts/a.md"))
+workflow(type = "custom", tasks = [a, after(a)])
+"""
+LIBRARY = 'def after(task):\n    return command(name = "b", run = "./m.sh", depends_on = [task])\n'
+MANIFEST = '[workspace]\ninject = ["m.sh"]\n'
+WEAKER = SOURCE.replace("threshold = 12", "threshold = 11")
+
+
+def full(pack: str, source: str = SOURCE) -> dict[str, str]:
+    """Return the files of a pack whose manifest holds what its source compiles to."""
+    return {f"{pack}/workflow.star": source}
+
+
+def review(top: Path, *options: str) -> Done:
+    """Review what main has changed since the tag base."""
+    return crucible("review", "--base", "base", "--head", "main", *options, cwd=top)
+
+
+def packs(top: Path, *options: str) -> dict[str, Any]:
+    """Return the packs of a review by their paths."""
+    done = review(top, "--format", "json", *options)
+    value = json.loads(done.out)
+    assert registry.errors("review", value) == []
+    return {pack["path"]: pack for pack in value["packs"]}
+
+
+def changed(top: Path, before: Mapping[str, str | None], after: Mapping[str, str | bytes | None]) -> Path:
+    """Commit files, tag that as the base, commit a change of them, and return the repository."""
+    repository(top)
+    commit(top, before)
+    git(top, "tag", "base")
+    commit(top, after)
+    return top
+
+
+KERNEL = {
+    "k/workflow.star": PROMPTED, "k/lib.star": LIBRARY, "k/prompts/a.md": "Do.", "k/m.sh": "true",
+    "k/README.md": "", "k/other.md": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"k/workflow.star": PROMPTED + "\n"}, "unchanged"),
+        ({"k/lib.star": LIBRARY.replace("./m.sh", "true")}, "weakened"),
+        ({"k/lib.star": LIBRARY.replace("./m.sh", "./n.sh")}, "changed"),
+        ({"k/prompts/a.md": "Do it."}, "changed"),
+        ({"k/prompts/a.md": None}, "unknown"),
+        ({"k/crucible.toml": MANIFEST}, "unchanged"),
+        ({"k/prompts/unused.md": ""}, "unchanged"),
+        ({"k/README.md": "x"}, None),
+        ({"k/other.star": "x"}, None),
+        ({"README.md": "x"}, None),
+    ],
+)
+def test_a_pack_is_touched_by_what_it_is_made_of(
+    tmp_path: Path, change: dict[str, str | None], verdict: str | None
+) -> None:
+    """Its sources, modules, prompts and manifest, and nothing else below its folder."""
+    found = packs(changed(tmp_path, KERNEL, change))
+    assert {path: pack["verdict"] for path, pack in found.items()} == ({} if verdict is None else {"k": verdict})
+
+
+def test_the_file_that_is_injected_is_part_of_the_gate(tmp_path: Path) -> None:
+    """What it holds now is another judge."""
+    found = packs(changed(tmp_path, {**KERNEL, "k/crucible.toml": MANIFEST}, {"k/m.sh": "exit 0"}))
+    assert [(each["class"], each["field"]) for each in found["k"]["changes"]] == [("changed", "workspace.inject")]
+
+
+def test_new_removed_and_renamed_packs_are_reviewed(tmp_path: Path) -> None:
+    """Each with its own verdict; a pack that moved is compared with what it was."""
+    lonely = 'workflow(type = "custom", tasks = [command(name = "z", run = "./z.sh")])\n'
+    before = {**full("gone", lonely), **full("moved", WEAKER), "moved/x.md": "x"}
+    after: dict[str, str | None] = {"gone/workflow.star": None, "moved/workflow.star": None, "moved/x.md": None}
+    after |= {**full("fresh", "x = \n"), **full("there/now", WEAKER.replace("11", "10")), "there/now/x.md": "x"}
+    found = packs(changed(tmp_path, before, after))
+    assert {path: (pack["verdict"], pack["was"]) for path, pack in found.items()} == {
+        "fresh": ("unknown", None),
+        "gone": ("removed", None),
+        "there/now": ("weakened", "moved"),
+    }
+
+
+def test_a_pack_at_the_top_and_one_below_it_are_apart(tmp_path: Path) -> None:
+    """What the inner one is made of is no concern of the outer one, unless that embeds it."""
+    before = {"workflow.star": PROMPTED.replace("prompts/a.md", "inner/prompts/a.md"), "lib.star": LIBRARY}
+    before |= {"inner/workflow.star": SOURCE, "inner/prompts/a.md": "x"}
+    top = changed(tmp_path, before, {"inner/workflow.star": WEAKER})
+    assert {path: pack["verdict"] for path, pack in packs(top).items()} == {"inner": "weakened"}
+    git(top, "tag", "-f", "base")
+    commit(top, {"inner/prompts/a.md": "y"})
+    assert {path: pack["verdict"] for path, pack in packs(top).items()} == {"": "changed", "inner": "unchanged"}
+
+
+def test_what_the_base_branch_did_meanwhile_is_not_the_changes_doing(tmp_path: Path) -> None:
+    """A change is compared with where it left the branch."""
+    top = changed(tmp_path, {**full("one"), **full("two", WEAKER)}, full("one", WEAKER))
+    git(top, "checkout", "-q", "-B", "other", "base")
+    git(top, "tag", "start")
+    commit(top, full("two"))
+    git(top, "tag", "-f", "base")
+    assert set(packs(top)) == {"one"}
+
+
+def test_histories_without_a_common_commit_are_compared_as_they_are(tmp_path: Path) -> None:
+    """A shallow clone has no other."""
+    top = changed(tmp_path, full("one"), full("one"))
+    git(top, "checkout", "-q", "--orphan", "lonely")
+    commit(top, full("one", WEAKER))
+    git(top, "branch", "-f", "main")
+    assert packs(top)["one"]["verdict"] == "weakened"
+
+
+@pytest.mark.parametrize(
+    ("after", "options", "status"),
+    [
+        (full("k", SOURCE.replace("make test", "make tests")), ("--fail-on", "weakened"), 0),
+        (full("k", WEAKER), (), 0),
+        (full("k", WEAKER), ("--fail-on", "weakened"), 1),
+        ({"k/workflow.star": None}, ("--fail-on", "weakened"), 1),
+        (full("k", MISTAKE), (), 1),
+        ({"k/crucible.toml": "x = ["}, (), 1),
+        ({"k/crucible.toml": MANIFEST.replace('"m.sh"', "")}, (), 1),
+        (full("k", PLAYBOOK), (), 0),
+        (full("k", PLAYBOOK), ("--fail-on", "weakened"), 1),
+        ({"x": "y"}, ("--fail-on", "weakened"), 0),
+    ],
+)
+def test_the_exit_code_is_1_for_errors_and_for_what_fail_on_names(
+    tmp_path: Path, after: dict[str, str | None], options: tuple[str, ...], status: int
+) -> None:
+    """A stale manifest is an error; what cannot be compared may have become weaker."""
+    top = changed(tmp_path, full("k"), after)
+    assert review(top, *options).status == status
+
+
+@pytest.mark.parametrize("style", ["markdown", "github", "json"])
+def test_the_format_is_no_matter_of_the_exit_code(tmp_path: Path, style: str) -> None:
+    """A bot may ask for any."""
+    top = changed(tmp_path, full("k"), full("k", WEAKER))
+    assert review(top, "--format", style, "--fail-on", "weakened").status == 1
+
+
+def test_a_stale_manifest_has_its_place(tmp_path: Path) -> None:
+    """The one at the head: whoever changed the source alone is told so."""
+    top = repository(tmp_path)
+    commit(top, {**full("k"), "k/crucible.toml": "# mine\n"})
+    crucible("plan", "compile-workflow", "--file", "workflow.star", "--manifest", "crucible.toml", cwd=top / "k")
+    commit(top)
+    git(top, "tag", "base")
+    commit(top, full("k", SOURCE.replace('"make"', '"make all"')))
+    (found,) = packs(top)["k"]["diagnostics"]
+    assert (found["code"], found["file"], found["span"]["begin"]["line"]) == ("stale-workflow", "k/crucible.toml", 4)
+
+
+def test_a_base_that_did_not_compile_is_said_so(tmp_path: Path) -> None:
+    """As a warning, for the change has mended it."""
+    top = changed(tmp_path, full("k", MISTAKE), full("k"))
+    found = packs(top)["k"]
+    assert found["verdict"] == "unknown"
+    assert {each["severity"] for each in found["diagnostics"]} == {"warning"}
+    assert review(top).status == 0
+
+
+@pytest.mark.parametrize("option", ["--base", "--head"])
+def test_unknown_revisions_and_no_repository_are_2(tmp_path: Path, option: str) -> None:
+    """With the reason."""
+    top = changed(tmp_path / "r", full("k"), full("k", WEAKER))
+    done = review(top, option, "nowhere")
+    assert (done.status, done.out) == (2, b"")
+    assert b'there is no revision "nowhere"' in done.err
+    (tmp_path / "empty").mkdir()
+    done = crucible(
+        "review", "--base", "a", "--head", "b", cwd=tmp_path / "empty", env={"GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    )
+    assert (done.status, done.out) == (2, b"")
+    assert b"not a git repository" in done.err
+
+
+def test_markdown_begins_with_the_verdict(tmp_path: Path) -> None:
+    """Then pack by pack: a table, and the pictures where they were asked for."""
+    top = changed(tmp_path, {**full("k"), **full("l")}, {**full("k", WEAKER), "l/workflow.star": SOURCE + "\n"})
+    text = review(top, "--render", "pictures").out.decode()
+    assert text.startswith("**Weakened:** a run proves less than before (1 of 2 packs)\n\n### `k`\n")
+    assert "| **weakened** | `gate` has a looser threshold | `12.0` | `11.0` |" in text
+    shown = re.findall(r"\]\((.*)\)", text)
+    assert shown == ["pictures/k.before.png", "pictures/k.after.png"]
+    assert [(top / path).read_bytes()[:4] for path in shown] == [b"\x89PNG"] * 2
+
+
+def test_annotations_stand_at_the_pack(tmp_path: Path) -> None:
+    """Errors where they fail the step; the text goes to standard error as well."""
+    top = changed(tmp_path, full("k"), full("k", WEAKER))
+    done = review(top, "--format", "github", "--fail-on", "weakened")
+    assert done.out == b'::error file=k/workflow.star,title=weakened::"gate" has a looser threshold\n'
+    assert done.err.startswith(b"weakened: a run proves less than before (k -> k)\n")
+    assert review(top, "--format", "github").out.startswith(b"::warning ")
+
+
+def test_what_others_wrote_is_no_command_and_no_markup(tmp_path: Path) -> None:
+    """Names of tasks and of folders."""
+    name = "::error::x %0A |`@team` <b>"
+    source = SOURCE.replace('"gate"', json.dumps(name))
+    folder = "p | @team `x`"
+    top = changed(tmp_path, full(folder, source), full(folder, source.replace("threshold = 12", "threshold = 11")))
+    text = review(top).out.decode()
+    assert "\n::" not in text
+    for line in text.splitlines():
+        before, sign, _ = line.partition("@team")
+        assert not sign or before.count("`") > 0
+    done = review(top, "--format", "github")
+    assert [
+        line for line in done.out.decode().splitlines() if not line.startswith("::warning file=p | @team `x`/")
+    ] == []
+
+
+def test_a_review_touches_nothing(tmp_path: Path) -> None:
+    """Neither the repository nor the folder of temporary files."""
+    top = changed(tmp_path / "r", full("k"), full("k", WEAKER))
+    (tmp_path / "t").mkdir()
+    (top / "k" / "workflow.star").write_text("broken", encoding="utf-8")
+    before = state(top)
+    crucible("review", "--base", "base", "--head", "main", cwd=top, env={"TMPDIR": str(tmp_path / "t")})
+    assert state(top) == before
+    assert os.listdir(tmp_path / "t") == []
+
+
+def test_a_review_is_the_same_twice(tmp_path: Path) -> None:
+    """In two processes, from the top and from below."""
+    top = changed(tmp_path, {**full("k"), **full("l")}, {**full("k", WEAKER), **full("l", WEAKER)})
+    for style in ("markdown", "json", "github"):
+        found = {
+            crucible(
+                "review", "--base", "base", "--head", "main", "--format", style, cwd=where, env={"PYTHONHASHSEED": seed}
+            ).out
+            for where, seed in ((top, "1"), (top / "k", "2"))
+        }
+        assert len(found) == 1
+
+
+# The example of a workflow for GitHub
+
+
+def steps() -> list[dict[str, str]]:
+    """Read the steps that run something out of the example."""
+    text = (ROOT / "docs" / "github-actions.md").read_text(encoding="utf-8")
+    example = text.partition("```yaml\n")[2].partition("```")[0]
+    found: list[dict[str, str]] = []
+    for part in example.split("\n      - ")[1:]:
+        name, _, script = part.partition("\n        run: ")
+        if script:
+            lines = script.removeprefix("|\n").split("\n")
+            found.append({"name": name.removeprefix("name: "), "run": "\n".join(line.strip() for line in lines)})
+    return found
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> dict[str, str]:
+    """Give the environment of a step, with a command and a pip that stand first on its PATH."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (tmp_path / "temp").mkdir()
+    command = " ".join(f"'{word}'" for word in COMMAND)
+    for name, script in (("crucible", f'exec {command} "$@"'), ("pip", f'echo "$@" >> {tmp_path}/pip.log')):
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (programs / name).chmod(stat.S_IRWXU)
+    return {
+        **os.environ,
+        "PATH": f"{programs}:{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        "RUNNER_TEMP": str(tmp_path / "temp"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("after", "statuses"),
+    [(WEAKER, [0, 0, 1]), (MISTAKE, [0, 0, 1]), (SOURCE.replace('"make"', '"make all"'), [0, 0, 0])],
+)
+def test_the_steps_of_the_example_do_what_it_says(
+    tmp_path: Path, runner: dict[str, str], after: str, statuses: list[int]
+) -> None:
+    """Run as the runner does: a summary with the verdict, pictures, annotations, and a failure where it proves less."""
+    top = changed(tmp_path / "r", full("k"), full("k", after))
+    environment = {**runner, "BASE": git(top, "rev-parse", "base"), "HEAD": git(top, "rev-parse", "main")}
+    found = [
+        subprocess.run(["bash", "-e", "-c", step["run"]], cwd=top, env=environment, capture_output=True, check=False)
+        for step in steps()
+    ]
+    assert [done.returncode for done in found] == statuses, [done.stderr for done in found]
+    assert (tmp_path / "pip.log").read_text(encoding="utf-8") == "install crucible-workflow\n"
+    verdict = {WEAKER: "Weakened", MISTAKE: "Unknown"}.get(after, "Changed")
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith(f"**{verdict}:** ")
+    assert found[2].stdout.startswith(b"::error ") is (statuses[2] == 1)
+    assert (after == MISTAKE) or sorted(os.listdir(tmp_path / "temp" / "pictures")) == ["k.after.png", "k.before.png"]
+
+
+def test_the_example_puts_no_expression_into_a_script() -> None:
+    """What an author of a pull request chooses is never shell text."""
+    assert [step["name"] for step in steps()] == ["Install", "Say what changed", "Review"]
+    assert all("${{" not in step["run"] for step in steps())
+
+
+def test_a_step_that_cannot_review_fails(tmp_path: Path, runner: dict[str, str]) -> None:
+    """Unknown revisions are no empty summary."""
+    top = changed(tmp_path / "r", full("k"), full("k"))
+    environment = {**runner, "BASE": "0" * 40, "HEAD": "main"}
+    for step in steps()[1:]:
+        assert subprocess.run(
+            ["bash", "-e", "-c", step["run"]], cwd=top, env=environment, capture_output=True, check=False
+        ).returncode

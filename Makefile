@@ -18,7 +18,7 @@ SOURCES := pyproject.toml README.md LICENSE $(shell find $(FOLDERS) -name __pyca
 # The checkout must not answer to an import instead of the installed package.
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: demo test check lint types layers slice torture fuzz golden coverage bench clean
+.PHONY: demo test check lint types layers slice torture fuzz golden coverage bench vscode clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -66,6 +66,17 @@ coverage: $(VENV)/installed-dev
 bench: $(VENV)/installed
 	$(PY) benchmarks/run.py
 	$(PY) benchmarks/warm.py
+	$(PY) benchmarks/editor.py
+	$(PY) benchmarks/lint.py
+	$(PY) benchmarks/render.py
+
+# The extension for VS Code, in build/crucible-workflow.vsix; made of a copy, so that node_modules stays out of here.
+vscode:
+	rm -rf build/vscode
+	mkdir -p build
+	cp -R editor/vscode build/vscode
+	cp LICENSE build/vscode
+	cd build/vscode && npm ci --no-audit --no-fund && npm run package -- --out ../crucible-workflow.vsix
 
 clean:
 	rm -rf $(VENV) build *.egg-info .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache

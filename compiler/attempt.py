@@ -28,6 +28,8 @@ class Attempt:
         self.lane_faults: list[tuple[SourceFile, Fault]] = []
         self.refused_prompts: list[tuple[int, Refusal]] = []
         self.refused_loads: list[tuple[int, int, Refusal]] = []
+        self.served_loads: set[tuple[int, int]] = set()  # file and index of each load whose module was asked for
+        self.module: Callable[[str, int, int], Any]  # reads what a load of a file names, as the evaluation does
         self.broken_module = False
         self.request: dict[str, Any] = {}
         self.answer: dict[str, Any] | None = None

@@ -6,6 +6,7 @@ the graph count, and what is a consequence of another mistake is left out (langu
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 from typing import Any, Final
@@ -15,17 +16,20 @@ from crucible.compiler.frontend import names, tree
 from crucible.compiler.frontend.binding import Problem, Spot
 from crucible.compiler.frontend.external import without_marks
 from crucible.compiler.frontend.limits import Limits
-from crucible.compiler.frontend.lower import CallFinding, InCall, is_placeholder
+from crucible.compiler.frontend.lower import CallFinding, InCall, is_placeholder, unknown_param
+from crucible.compiler.frontend.misplaced import NAMED_BEFORE
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
 from crucible.compiler.frontend.params import Problem as ParamProblem
 from crucible.compiler.frontend.places import Places, call_at, inner_span, may_be_none, node_at, spot_in, suspect
 from crucible.compiler.frontend.sandbox import Death, Sandbox, heap_is_full
 from crucible.compiler.frontend.scan import Fault, string_value
 from crucible.compiler.frontend.source_file import SourceFile
-from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
+from crucible.compiler.frontend.tears import Tears
+from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, constructors_of
 from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, arrange, has_errors
 from crucible.schemas.span import Position, Span
+from crucible.schemas.spelling import nearest
 
 _NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
 _ODD_KEY: Final = "TypeError: unhashable type"
@@ -38,6 +42,8 @@ _TOO_MANY_CALLS: Final = "Starlark call stack overflow"
 _TRACE: Final = "__crucible_statement__"
 _APART: Final = "_ = 0; "
 _AT_A_TIME: Final = 500
+_OF_WORKFLOW: Final = CONSTRUCTORS["workflow"].rows
+_TWICE_IN_A_LIST: Final = ("duplicate-task", "duplicate-dependency", "duplicate-field")
 _QUOTED: Final = re.compile("r?[\"']")
 _CURES: Final = {
     "Immutable": "this value can no longer be changed: a module's values are frozen once it is loaded; build a new one",
@@ -57,9 +63,46 @@ def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnost
     return diagnostics
 
 
+def _lane_of(attempt: Attempt) -> str | None:
+    """Return the lane whose names are in scope; None where a mistake hides it, so that those of all lanes are.
+
+    Its argument or the constructor may be misspelt, or stand where the text is not Starlark.
+    """
+    if attempt.lane_fault or not attempt.lane_known:
+        return None
+    if attempt.lane_literal is None:
+        root = attempt.files[0].source
+        if root.faults or _is_unfinished(attempt) or any(map(_hides_lane, tree.walk(*root.statements))):
+            return None
+    return attempt.lane
+
+
+def _is_unfinished(attempt: Attempt) -> bool:
+    """Tell whether a source builds no workflow yet that would name its lane, and uses names of another than it has."""
+    found = {node.id for node in tree.walk(*attempt.files[0].source.statements) if isinstance(node, tree.Name)}
+    builds = [name for name in found & CONSTRUCTORS.keys() if CONSTRUCTORS[name].makes == "workflow"]
+    return not builds and bool(found & CONSTRUCTORS.keys() - constructors_of(attempt.lane).keys())
+
+
+def _hides_lane(node: tree.Node) -> bool:
+    """Tell whether a node is a call that was to be workflow(type = …) and is not."""
+    match node:
+        case tree.Call(function=tree.Name(id=name), arguments=arguments) if _is_nearly(name, "workflow"):
+            given = {argument.name.id for argument in arguments if argument.name is not None}
+            if any(argument.name is None and not argument.star for argument in arguments):
+                return bool(given)  # the lane may be the one without its name
+            return "type" in given or any(_is_nearly(each, "type") and each not in _OF_WORKFLOW for each in given)
+        case _:
+            return False
+
+
+def _is_nearly(word: str, name: str) -> bool:
+    return word == name or nearest(word, [name]) is not None
+
+
 def has_unknown_names(attempt: Attempt) -> bool:
     """Tell whether the files read so far have a mistake with which evaluating makes no sense."""
-    lane = attempt.lane if attempt.lane_known and not attempt.lane_fault else None
+    lane = _lane_of(attempt)
     return any(
         file.source.faults or any(p.code == "unknown-name" for p in names.read(file.source, lane, {}).names)
         for file in list(attempt.files.values())
@@ -96,11 +139,30 @@ def of_param(file: SourceFile, problem: ParamProblem) -> Diagnostic:
     )
 
 
+def places_of(attempt: Attempt, sandbox: Sandbox) -> Places:
+    """Return what finds the places of an attempt's calls, by asking its evaluation where they stand."""
+
+    def locate(numbers: list[int]) -> list[Any]:
+        """Ask some at a time; nothing for those that the evaluation can no longer say."""
+        places: list[Any] = []
+        try:
+            for first in range(0, len(numbers), _AT_A_TIME):
+                answer = sandbox.ask({"locate": numbers[first : first + _AT_A_TIME]})
+                places += [_checked(place, attempt.files) for place in answer["places"]]
+        except (Death, KeyError, TypeError, ValueError):
+            pass
+        return [*places, *[None] * len(numbers)][: len(numbers)]
+
+    return Places(attempt.files, attempt.calls, locate)
+
+
 def _edit(file: SourceFile, suggestion: str, span: Span, node: tree.Node | None) -> Suggestion | None:
     """Return the edit that a suggestion means at a place: quotes stay, "{}" is the text that is there."""
     text = file.cut(span)
     if text.startswith("*"):
         return None  # the argument itself is written elsewhere
+    if suggestion.endswith(" = {}") and isinstance(node, tree.Binary) and node.op == "==":
+        return None  # "=" was meant
     if suggestion == "[{}]" or suggestion.endswith(" = {}"):
         return Suggestion(suggestion.replace("{}", text), file.shown, span)
     if node is None and _QUOTED.match(text):
@@ -122,16 +184,17 @@ class _Explanation:
         self._sandbox = sandbox
         self._files = attempt.files
         self._loads: dict[int, tuple[Related, ...]] = {}
-        self._places = Places(self._files, attempt.calls, self._locate)
+        self._places = places_of(attempt, sandbox)
 
     def run(self) -> list[Diagnostic]:
         """Say what reading shows, then, unless that forbids it, what evaluating and judging found."""
-        lanes = list(self._lanes())
+        self._read_modules()
+        lanes = [d for d in self._lanes() if not self._is_broken(d)]
         odd = {(d.file, d.span) for d in lanes}  # a lane that is no literal is of the wrong type, too
         read = [d for d in islice(self._reading(), self._limits.mistakes + 1) if (d.file, d.span) not in odd]
         # Behind a named argument a positional one is no Starlark; of a constructor there is more to say.
         unnamed = {(d.file, d.span) for d in read if d.code == "positional-argument"}
-        syntax = [d for d in self._syntax() if (d.file, d.span) not in unnamed]
+        syntax = [d for d in self._syntax() if d.message != NAMED_BEFORE or (d.file, d.span) not in unnamed]
         diagnostics = [*syntax, *lanes, *read, *self._refused_loads()]
         answer = self._attempt.answer
         if (
@@ -140,6 +203,8 @@ class _Explanation:
             or self._attempt.broken_module
         ):
             return diagnostics
+        if _lane_of(self._attempt) is None:
+            return [*diagnostics, *(self._unbuilt() if _is_unfinished(self._attempt) else ())]
         if self._attempt.death is not None:
             return [*diagnostics, self._dead(self._attempt.death)]
         if answer is None:
@@ -158,27 +223,50 @@ class _Explanation:
         kept = [d for d in evaluated if said.get((d.code, d.file, d.span), d.message) == d.message]
         words = {(d.code, d.message) for d in read}
         kept = [d for d in kept if d.span is not None or (d.code, d.message) not in words]
+        without = self._without_a_value([*kept, *diagnostics])
+        kept = [d for d in kept if not any(self._holds(d, file, span) for file, span in without)]
         diagnostics = [*kept, *diagnostics]
         if answer["error"] is not None:
             error = self._error(answer["error"], answer.get("limit"))
-            if error.span is None or not any((d.file, d.span) == (error.file, error.span) for d in diagnostics):
-                diagnostics.append(error)  # otherwise reading has said it better
+            if not without and not any(_is_better(d, error) for d in diagnostics):
+                diagnostics.append(error)
         elif self._attempt.lowered is not None and self._attempt.lowered.workflow is None:
             diagnostics += self._shape()
         return diagnostics
 
-    def _locate(self, numbers: list[int]) -> list[Any]:
-        """Ask the evaluation where calls stand, some at a time; nothing for those that it can no longer say."""
-        places: list[Any] = []
-        try:
-            for first in range(0, len(numbers), _AT_A_TIME):
-                answer = self._sandbox.ask({"locate": numbers[first : first + _AT_A_TIME]})
-                places += [_checked(place, self._files) for place in answer["places"]]
-        except (Death, KeyError, TypeError, ValueError):
-            pass
-        return [*places, *[None] * len(numbers)][: len(numbers)]
+    def _without_a_value(self, diagnostics: list[Diagnostic]) -> list[tuple[str, Span]]:
+        """Return the calls of param() that gave no value because of a mistake: what comes of that is no other."""
+        wrong = {(d.file, d.span) for d in diagnostics}
+        return [
+            (file.shown, call.span)
+            for file in self._files.values()
+            for calls in file.calls.values()
+            for call in calls
+            if isinstance(call.function, tree.Name) and call.function.id == "param"
+            for place in (call.function, *call.arguments)
+            if (file.shown, place.span) in wrong
+        ]
+
+    def _holds(self, diagnostic: Diagnostic, file: str, span: Span) -> bool:
+        """Tell whether a diagnostic is of a value that holds the one at a place."""
+        found = diagnostic.span
+        return found is not None and diagnostic.file == file and found.begin <= span.begin and span.end <= found.end
 
     # What reading shows
+
+    def _read_modules(self) -> None:
+        """Read the modules that the evaluation did not ask for, as when the root is not Starlark all through."""
+        pending = list(self._files.values())
+        while pending:
+            file = pending.pop()
+            broken = [fault.span.begin.line for fault in file.source.faults]
+            for index, load in enumerate(file.loads):
+                is_broken = bisect_left(broken, load.span.begin.line) < bisect_right(broken, load.span.end.line)
+                if is_broken or (file.number, index) in self._attempt.served_loads:
+                    continue
+                before = set(self._files)
+                self._attempt.module(str(load.path.value), file.number, index)
+                pending += [self._files[number] for number in self._files.keys() - before]
 
     def _syntax(self) -> Iterator[Diagnostic]:
         for file in self._files.values():
@@ -187,6 +275,15 @@ class _Explanation:
                 yield Diagnostic(
                     "syntax-error", fault.message, file.shown, fault.span, related + self._loaded_from(file)
                 )
+
+    def _is_broken(self, lane: Diagnostic) -> bool:
+        """Tell whether a lane is no literal only because the text is not Starlark there."""
+        faults = [
+            fault.span for file in self._files.values() if file.shown == lane.file for fault in file.source.faults
+        ]
+        return lane.span is not None and any(
+            fault.begin <= lane.span.end and lane.span.begin <= fault.end for fault in faults
+        )
 
     def _lanes(self) -> Iterator[Diagnostic]:
         faults = list(self._attempt.lane_faults)
@@ -197,16 +294,38 @@ class _Explanation:
 
     def _reading(self) -> Iterator[Diagnostic]:
         """Read the tree of every file for names, arguments and literals."""
-        lane = self._attempt.lane if self._attempt.lane_known and not self._attempt.lane_fault else None
+        lane = _lane_of(self._attempt)
         by_path = self._modules()
         for file in self._files.values():
             reading = names.read(file.source, lane, by_path)
             related = self._loaded_from(file)
+            tears = Tears(file)
             for problem in reading.names:
+                if problem.code == "unknown-name" and tears.reach(problem.span):
+                    continue
                 edit = None if problem.suggestion is None else _edit(file, problem.suggestion, problem.span, None)
                 yield Diagnostic(problem.code, problem.message, file.shown, problem.span, related, edit)
             for call, argument in reading.arguments:
-                yield self._argument(file, call, argument, related)
+                found = self._argument(file, call, argument, related)
+                if not tears.may_excuse(found, call):
+                    yield found
+            yield from self._unknown_params(file, related)
+
+    def _unknown_params(self, file: SourceFile, related: tuple[Related, ...]) -> Iterator[Diagnostic]:
+        """Find the names of parameters that are written out and not declared, once it is known which are."""
+        if self._attempt.answer is None or self._attempt.lane != "playbook" or self._files[0].source.faults:
+            return
+        for calls in file.calls.values():
+            for call in calls:
+                match call:
+                    case tree.Call(
+                        function=tree.Name(id="param"),
+                        arguments=(tree.Argument(value=tree.Literal(value=str(name)) as node),),
+                    ):
+                        if name not in (self._attempt.declared or ()):
+                            message, guess = unknown_param(name, self._attempt.declared)
+                            edit = None if guess is None else _edit(file, guess, node.span, node)
+                            yield Diagnostic("unknown-param", message, file.shown, node.span, related, edit)
 
     def _modules(self) -> dict[str, tree.Source | None]:
         """Return the tree of every path that some load names."""
@@ -334,7 +453,8 @@ class _Explanation:
         return place is not None and (place.file.shown, place.span) in infinite
 
     def _placed(self, finding: CallFinding) -> Diagnostic:
-        place = self._places.find(finding.place)
+        find = self._places.find_second if finding.code in _TWICE_IN_A_LIST else self._places.find
+        place = find(finding.place)
         related = []
         for message, where in finding.related:
             other = self._places.find(where)
@@ -524,10 +644,28 @@ class _Explanation:
                     (Related("the workflow", root.shown, place.span),),
                 )
                 return
-        message = "the last statement is not a workflow; end the file with workflow(...)"
         if built:
             message = "the last statement is not the workflow; write it as an expression, workflow(...), at the end"
-        yield Diagnostic("no-workflow", message, root.shown, statements[-1].span)
+            yield Diagnostic("no-workflow", message, root.shown, statements[-1].span)
+        else:
+            yield from self._unbuilt()
+
+    def _unbuilt(self) -> Iterator[Diagnostic]:
+        """Say that the last statement builds no workflow."""
+        root = self._files[0]
+        message = "the last statement is not a workflow; end the file with workflow(...)"
+        yield Diagnostic("no-workflow", message, root.shown, root.source.statements[-1].span)
+
+
+def _is_better(found: Diagnostic, error: Diagnostic) -> bool:
+    """Tell whether reading has said better what the evaluator says; its place of a load takes the alias in."""
+    if error.span is None or found.span is None or found.file != error.file:
+        return False
+    if found.code in ("unknown-symbol", "private-symbol"):
+        meant = found.suggestion.replacement if found.suggestion is not None else ""
+        is_of_meant = bool(meant) and error.message.startswith(f"Variable `{meant}` not found")
+        return is_of_meant or (error.span.begin <= found.span.begin and found.span.end <= error.span.end)
+    return found.span == error.span
 
 
 def _clean(message: str) -> str:

@@ -6,7 +6,7 @@ imported while the evaluation runs in its own process.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from crucible.compiler.frontend.limits import LIMITS, Limits
@@ -16,11 +16,14 @@ from crucible.schemas.diagnostic import At, Diagnostic, Finding, Severity, arran
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from crucible.compiler.analysis.lint.case import Workspace
+    from crucible.compiler.analysis.rules import Facts
     from crucible.compiler.attempt import Attempt
     from crucible.compiler.frontend.lower import CallFinding, Lowering
     from crucible.compiler.frontend.params import Declarations
     from crucible.compiler.frontend.scan import Fault, Lane
     from crucible.compiler.frontend.source_file import SourceFile
+    from crucible.compiler.frontend.tree import Source
     from crucible.compiler.manifest import Places, Reference
     from crucible.schemas.ir import Workflow
 
@@ -46,7 +49,9 @@ class Options(NamedTuple):
     ``connect`` gives the evaluation its process: that of a pool, in a process that compiles often.
     ``judge_direction`` reads [judge].direction of the manifest when a rule needs it. ``admit`` names
     the orchestrator that is asked to admit the workflow, ``persist`` tells whether it can continue a
-    conversation (ir.md §4).
+    conversation (ir.md §4). ``unsaved`` are the bytes that an editor holds of files of the pack, as Pack has them.
+    ``pack`` is the directory that is opened as the pack in place of the source's own, which then need not exist.
+    ``lint`` asks for the warnings too: it tells what the manifest says of the workspace.
     """
 
     limits: Limits = LIMITS
@@ -55,6 +60,9 @@ class Options(NamedTuple):
     admit: str | None = None
     connect: Callable[[], Channel] = fresh
     persist: bool = True
+    unsaved: Mapping[str, bytes] = {}
+    pack: str | None = None
+    lint: "Callable[[], Workspace] | None" = None
 
 
 class Compiled(NamedTuple):
@@ -63,7 +71,7 @@ class Compiled(NamedTuple):
     ``workflow`` is None when there is an error, or nothing to evaluate with. ``declares_params``
     tells a playbook that is a function of its launch. ``prompts`` are the embedded files with their
     sizes in characters, ``printed`` the lines of print(), ``texts`` the sources by the name that
-    diagnostics give them.
+    diagnostics give them, ``trees`` those of them that were parsed, ``prompt_texts`` the embedded files.
     """
 
     workflow: "Workflow | None"
@@ -72,6 +80,8 @@ class Compiled(NamedTuple):
     prompts: tuple[tuple[str, int], ...] = ()
     printed: tuple[str, ...] = ()
     texts: dict[str, str] = {}  # noqa: RUF012 - never changed
+    trees: "dict[str, Source]" = {}  # noqa: RUF012 - never changed
+    prompt_texts: dict[str, str] = {}  # noqa: RUF012 - never changed
 
 
 def compile_file(path: str, options: Options = Options()) -> Compiled:  # noqa: B008 - frozen
@@ -103,11 +113,7 @@ def compile_source(data: bytes | Refusal, path: str, options: Options = Options(
 
 def _compile(data: bytes, path: str, options: Options) -> Compiled:
     """Compile a Starlark source."""
-    try:
-        pack = Pack(os.path.dirname(path), options.limits)
-    except OSError as error:
-        raise Unreadable(os.strerror(error.errno or 0)) from None
-    with pack:
+    with _open_pack(path, options) as pack:
         return _Compilation(data, path, pack, options).run()
 
 
@@ -138,6 +144,8 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     findings = rules.as_written(rules.judge(content, facts), read)
     if not findings and not diagnostics and options.admit:
         findings = _admission(content, options)
+    if not findings and not diagnostics and options.lint is not None:
+        findings = _warnings_by_hand(content, facts, path, options)
     if options.params:
         from crucible.compiler.frontend.params import bind
 
@@ -145,6 +153,24 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
         diagnostics += [Diagnostic(each.code, each.message) for each in bind(None, options.params).problems]
     diagnostics = arrange([*diagnostics, *manifest.to_diagnostics(findings, places, path)])
     return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts)
+
+
+def _warnings_by_hand(workflow: "Workflow", facts: "Facts", path: str, options: Options) -> list[Finding]:
+    """Find the warnings about IR without errors that was written by hand."""
+    from crucible.compiler.lint import of_data
+
+    if options.lint is None:
+        return []
+    with _open_pack(path, options) as pack:
+        return of_data(workflow, facts, pack, options.lint())
+
+
+def _open_pack(path: str, options: Options) -> Pack:
+    """Open the pack of a source: its directory. Raises Unreadable when there is none."""
+    try:
+        return Pack(os.path.dirname(path) if options.pack is None else options.pack, options.limits, options.unsaved)
+    except OSError as error:
+        raise Unreadable(os.strerror(error.errno or 0)) from None
 
 
 def _form(path: str) -> Literal["toml", "json"]:
@@ -203,11 +229,7 @@ def declared_params(
         if isinstance(source, Refusal):
             return None, _refused(source, path, places), texts
         path, read = source
-    try:
-        pack = Pack(os.path.dirname(path), limits)
-    except OSError as error:
-        raise Unreadable(os.strerror(error.errno or 0)) from None
-    with pack:
+    with _open_pack(path, Options(limits)) as pack:
         return _Compilation(read, path, pack, Options(limits)).read_params()
 
 
@@ -265,6 +287,7 @@ class _Compilation:
         if text is None:
             return False
         self._attempt = Attempt(self._files, self._lane, self._pack.prompt)
+        self._attempt.module = self._serve_module
         return True
 
     def _admit(self, number: int, path: str, shown: str, data: bytes, loaded_by: tuple[int, int] | None) -> str | None:
@@ -320,6 +343,7 @@ class _Compilation:
         """Give the child a module's number, with its text at the first time."""
         if file not in self._files or load < 0:
             raise KeyError(file)
+        self._attempt.served_loads.add((file, load))
         served = self._pack.module(path)
         if isinstance(served, Refusal):
             self._attempt.refused_loads.append((file, load, served))
@@ -493,6 +517,15 @@ class _Compilation:
                 refusal = over("the canonical JSON", self._limits.json_bytes, size)
                 diagnostics.append(Diagnostic(refusal.code, refusal.message, self._path))
                 workflow = None
+        if sandbox is not None and self._options.lint is not None:
+            from crucible.compiler.lint import with_warnings
+
+            found = with_warnings(self._attempt, self._pack, sandbox, workflow, diagnostics, self._options.lint())
+            diagnostics = arrange(found)
+        elif sandbox is not None and any(each.severity is Severity.WARNING for each in diagnostics):
+            from crucible.compiler.lint import without_suppressed
+
+            diagnostics = without_suppressed(self._attempt, diagnostics)
         return Compiled(
             workflow,
             diagnostics,
@@ -500,6 +533,8 @@ class _Compilation:
             prompts=tuple(self._pack.opened),
             printed=tuple(printed),
             texts=self._texts,
+            trees={file.shown: file.parsed for file in self._files.values() if file.parsed is not None},
+            prompt_texts=self._pack.prompts,
         )
 
 

@@ -62,7 +62,8 @@ def test_what_is_bound_is_known(text: str) -> None:
         ("def f(a = b):\n    b = a", ["b"]),
         ("f = lambda a = a: a", ["a"]),
         ("f = (lambda a: a)(a)", ["a"]),
-        ("x += 1", []),  # an augmented assignment binds as well
+        ("x += 1", ["x"]),  # an augmented assignment gives no first value
+        ("def f():\n    y = 1\n    z += y", ["z"]),
         ("x[i] = 1", ["x", "i"]),
         ("x.y = 1", ["x"]),
         ("x.y.z(w)[v:u]", ["x", "w", "v", "u"]),
@@ -184,13 +185,13 @@ a[0] = m.n
 def test_a_file_binds_what_stands_at_its_top_level() -> None:
     """Arms and loops count, functions and comprehensions keep theirs; the first place is kept."""
     found = bound_names(parse(MODULE + "a = 3\n").statements)
-    assert set(found) == {"loaded", "alias", "_private", *"abcdefghijkl"}
+    assert set(found) == {"loaded", "alias", "_private", *"abcdefghijk"}
     assert found["a"] == Span.of(2, 1, 2, 2)
 
 
 def test_a_file_exports_what_it_binds_itself() -> None:
     """Not what it loaded, and not what begins with an underscore."""
-    assert exports(parse(MODULE)) == set("abcdefghijkl")
+    assert exports(parse(MODULE)) == set("abcdefghijk")
     assert loaded_names(parse(MODULE)) == {"loaded", "alias"}
 
 
@@ -232,4 +233,4 @@ def test_a_load_of_something_else_than_a_string_is_passed_over() -> None:
     """The parser has said what is wrong with it."""
     literal = tree.Literal(Span.of(1, 1, 1, 2), 3)
     load = tree.Load(literal.span, literal, ())
-    assert read(tree.Source((load,), (), ()), "custom", {}) == Reading([], [])
+    assert read(tree.Source((load,), (), ()), "custom", {})[:2] == ([], [])

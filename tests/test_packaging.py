@@ -5,7 +5,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = {folder: name for name, folder in PROJECT["tool"]["setuptools"]["package-dir"].items()}
 INSTALLED = Path(sysconfig.get_path("purelib")) / "crucible"
 OWNERS = tomllib.loads((ROOT / "tests" / "layers.toml").read_text(encoding="utf-8"))["owners"]
-SHIPPED = {".py", ".lark", ".star", ".json", ".typed"}
+SHIPPED = {".py", ".lark", ".star", ".json", ".txt", ".typed"}
 
 
 def shipped_files(root: Path) -> dict[str, bytes]:
@@ -24,7 +24,7 @@ def shipped_files(root: Path) -> dict[str, bytes]:
         path.relative_to(root).as_posix(): path.read_bytes()
         for folder in FOLDERS
         for path in (root / folder).rglob("*")
-        if path.suffix in SHIPPED
+        if path.suffix in SHIPPED and path.relative_to(root).parts[:2] != ("editor", "vscode")
     }
 
 
@@ -61,6 +61,14 @@ def test_the_command_tells_the_version_of_the_package() -> None:
     command = Path(sysconfig.get_path("scripts")) / "crucible"
     done = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"crucible {version('crucible-workflow')}\n"
+
+
+def test_pytest_finds_the_plugin() -> None:
+    """It is an entry point of the package, and bringing it in loads nothing but its folder."""
+    assert PROJECT["project"]["entry-points"]["pytest11"] == {"crucible": "crucible.cli.pytest_plugin"}
+    (found,) = entry_points(group="pytest11", name="crucible")
+    ours = {"crucible", "crucible.cli", found.value}
+    assert loaded_by(f"import {found.value}") - loaded_by("pass") == ours
 
 
 def test_the_command_line_starts_without_what_is_slow() -> None:

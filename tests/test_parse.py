@@ -461,6 +461,20 @@ def bound(source: tree.Source) -> list[str]:
     ("source", "names"),
     [
         ("a = «[»1, 2\nb = f(3)\nc = «(»\n", "a b c"),
+        ("a = f«(»1, 2]\nb = 3 «4»\n", "a b"),
+        ("a = f(b «'x'», c = 1 «d» = 2)\ne = 3 «4»", "a e"),
+        ("a = [1 «2», f(3 «4», 5),«,» 6]\nb = 1", "a b"),
+        ("a = {'b' «1», 'c' «=» 2, 'd': 3 «'e'»: 4}\nb = 1", "a b"),
+        ("a = f(b«:» 1, c«:» 2)\nd = 1", "a d"),
+        ("a = f(«f'{b}'», c = «f'd'» + 1 «e»)\ng = 1", "a g"),
+        ("a = f(some «words» that say something, b = 1 «2»)\nc = 1", "a c"),
+        ("a = f(b «[c]», d = 1)".replace("«[c]»", "[c, d«,» e]") + "\ng = 1", "a g"),
+        ("let «a» = 1\nb = a", "a b"),
+        ("def a(b)«»\n    c = b\n    return c «d»\ne = a", "a b c e"),
+        ("if a b:\n    c = 1\nd = 2".replace("a b", "a «b»"), "c d"),
+        ("a = «'»(\nb = f(c = «'»[, d = 1)\ne = 1", "a b e"),
+        ("def a():\n    b = 1\n   «c» = 2\n    d = 3\n   e = 4\ng = 5", "a b c d e g"),
+        ("def a():\n     b = 1\n    «c» = 2\n    for d in b:\n        e = 1\n    g = 1\n", "a b c d e g"),
         ("a = «[»\n  1,\n\ndef b(c):\n  d = 2 «3»\n  e = 4\n", "a b c d e"),
         ("a = f(b = 1 «c» = 2,\n)\nd = $e = 5".replace("$", "1 «2»\n"), "a d e"),
         ("a = «'»x\nb = y «z»\nc = 1", "a b c"),
@@ -482,6 +496,20 @@ def test_reading_goes_on_behind_a_mistake(source: str, names: str) -> None:
     found = parse(text)
     assert [fault.span for fault in found.faults] == spans
     assert [name for name in bound(found) if name in names.split()] == names.split()
+
+
+def test_what_is_right_in_a_broken_line_is_read() -> None:
+    """What is missing is put in, what is one too many is passed over; so names and arguments are found there."""
+    text = "a = f(b 'x', c = [d e, g], h = {'i' j}, k: m, n = a wild guess, o = p)\n"
+    nodes = list(tree.walk(*parse(text).statements))
+    assert [node.name.id for node in nodes if isinstance(node, tree.Argument) and node.name] == list("bchkno")
+    assert {node.id for node in nodes if isinstance(node, tree.Name)} >= set("degjmp")
+    assert len(parse(text).faults) == 5
+
+
+def test_a_line_has_not_more_faults_than_anybody_reads() -> None:
+    """Each takes as long as the line, which may be the whole file."""
+    assert len(parse(f"x = [{'a b, ' * 1_000}]").faults) < 50
 
 
 def test_an_unclosed_bracket_says_where_reading_stopped() -> None:

@@ -137,7 +137,7 @@ def _sort_in(
     have = {other.name for other in given if other.name is not None}
     if item.name is None:
         argument = constructor.argument(constructor.positional) if place == 0 else None
-        if argument is None or (constructor.name == "workflow" and have):
+        if argument is None or (constructor.name == "workflow" and any(_is_of(constructor, name) for name in have)):
             count = sum(other.name is None for other in given)
             bound.problems.append(_positional(constructor, f"#{place}", have, count))
         elif argument.name in have:
@@ -215,7 +215,9 @@ def _missing(constructor: Constructor, bound: Bound, unknown: list[str]) -> list
 
 
 def _pair(bound: Bound, unknown: list[str]) -> Iterator[Problem]:
-    """Check that threshold and direction of an evaluate come together."""
+    """Check that threshold and direction of an evaluate come together; one that lacks its name is there."""
+    if any(problem.code == "positional-argument" for problem in bound.problems):
+        return
     for one, other in (("threshold", "direction"), ("direction", "threshold")):
         if (one == "direction" and "k" in bound.spots) or bound.values.get(one) is UNKNOWN:
             continue  # what reading does not know may be None

@@ -117,9 +117,9 @@ def sparse_matches(text: str, plain: dict[int, int] | None = None) -> Iterator[r
 
 
 def indentation(blank: str) -> int:
-    """Return the indentation of the line that a run of blanks leads to, a tab counting as 8."""
+    """Return the indentation of the line that a run of blanks leads to, a tab counting as 4, as it mostly shows."""
     line = blank[blank.rfind("\n") + 1 :]
-    return line.count(" ") + 8 * line.count("\t")
+    return line.count(" ") + 4 * line.count("\t")
 
 
 def lead(text: str) -> str:

@@ -244,13 +244,8 @@ class Lowering:
         for call in self._calls.values():
             name = call.values.get("name")
             if call.name == "param" and isinstance(name, str) and name not in (declared or ()):
-                tail, guess = hint(name, declared or () if len(self._findings) < MOST_SEARCHED else (), "parameters")
-                self._report(
-                    "unknown-param",
-                    f'no parameter "{name}" is declared in params{tail}',
-                    call.at("name"),
-                    suggestion=guess,
-                )
+                message, guess = unknown_param(name, declared if len(self._findings) < MOST_SEARCHED else None)
+                self._report("unknown-param", message, call.at("name"), suggestion=guess)
 
     # The workflow
 
@@ -267,7 +262,7 @@ class Lowering:
                     ("the first is built here", first),
                 )
             return None
-        if not built or self._last is None:
+        if not built or self._last != built[0].number:  # what the last statement gave may be a task
             return None
         call = built[0]
         self._origins.workflow_call = call.number
@@ -494,17 +489,9 @@ class Lowering:
                 changes["name"] = f"{_NAMELESS}{number}"
                 self._origins.refused.add((index, "name"))
             extras.append(task.replace(**changes))
-        propose = ir.EngineTask(name="propose", op="propose")
-        inside = [propose, *(task for task in extras if not task.is_epilogue)]
-        waited_for = {name for task in inside for name in task.depends_on}
-        sinks = tuple(task.name for task in inside if task.name not in waited_for)
-        return [
-            propose,
-            *extras,
-            ir.EngineTask(name="apply", op="apply", depends_on=sinks),
-            ir.EngineTask(name="measure", op="measure", depends_on=("apply",)),
-            ir.EngineTask(name="decide", op="decide", depends_on=("measure",), source="measure"),
-        ]
+        from crucible.schemas.default_loop import loop_around
+
+        return list(loop_around(extras).task)
 
     def _without_loop(self, index: int, task: ir.Task, taken: set[str]) -> tuple[str, ...]:
         """Return an extra's dependencies without those on what runs after it, and report these.
@@ -527,6 +514,12 @@ class Lowering:
                 self._report("extra-after-apply", message, at)
         self._origins.note(index, "depends_on", self._origins.resolve(At(index, "depends_on")).spot, spots)
         return tuple(kept)
+
+
+def unknown_param(name: str, declared: tuple[str, ...] | None) -> tuple[str, str | None]:
+    """Return the message about a parameter that is not declared, and the one that was meant."""
+    tail, guess = hint(name, declared or (), "parameters")
+    return f'no parameter "{name}" is declared in params{tail}', guess
 
 
 def _refused(task: int | None, call: _Call, fields: Mapping[str, str]) -> set[tuple[int | None, str]]:
@@ -630,7 +623,15 @@ class _Sessions:
                 self._report("session-conflict", message + "; they must agree", call.at(knob), related)
 
     def report_unbound(self, misplaced: list[Any]) -> None:
-        """Report every declaration that no task is bound to, but for those that a refused argument has."""
+        """Report every declaration that no task is bound to, but for those that a refused argument has.
+
+        A ``session`` that is refused and holds none of them may mean any.
+        """
+        known = [Handle(call.number) for call in self._declared] + [call.values.get("name") for call in self._declared]
+        if any(_is_refused(call, "session") for call in self._calls.values()) and not any(
+            v in known for v in misplaced
+        ):
+            return
         for call in self._declared:
             if not (call.number in self._bound or Handle(call.number) in misplaced or call.values["name"] in misplaced):
                 message = f'the session "{call.values["name"]}" is bound to no task; bind it or remove it'
@@ -646,6 +647,12 @@ class _Sessions:
         declaration = self._declaration.get(number)
         defaults = declaration.values if declaration else {}
         return {knob: own.get(knob, defaults.get(knob)) for knob in _CONFIG}
+
+
+def _is_refused(call: _Call, argument: str) -> bool:
+    """Tell whether the value of an argument is wrong."""
+    spot = call.bound.spots.get(argument)
+    return spot is not None and any(problem.spot.argument == spot for problem in call.bound.problems)
 
 
 def _misplaced(calls: Mapping[int, _Call], records: list[Any]) -> list[Any]:

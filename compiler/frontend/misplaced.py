@@ -5,9 +5,11 @@ which is left to the binding of arguments.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend import tree
+
+NAMED_BEFORE: Final = "a positional argument behind a named one; put it first, or name it"
 
 
 def misplaced(statements: tuple[tree.Node, ...]) -> Iterator[tree.SyntaxFault]:
@@ -120,7 +122,7 @@ def _bad_arguments(node: tree.Call, _around: _Around) -> Iterator[tree.SyntaxFau
             if stars:
                 yield tree.SyntaxFault(argument.span, f"a named argument behind {stars}; put it before")
         elif named or stars:
-            yield tree.SyntaxFault(argument.span, "a positional argument behind a named one; put it first, or name it")
+            yield tree.SyntaxFault(argument.span, NAMED_BEFORE)
 
 
 _CHECKS: dict[type, Any] = {

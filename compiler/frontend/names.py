@@ -34,23 +34,32 @@ class CallProblem(NamedTuple):
     problem: Problem
 
 
+class Block(NamedTuple):
+    """The statements of a file or a function, and those of the names bound there that something reads."""
+
+    statements: tuple[tree.Node, ...]
+    read: set[str]
+
+
 class Reading(NamedTuple):
-    """What reading one tree found; ``constructor_calls`` are the direct calls of constructors."""
+    """What reading one tree found; the first of ``blocks`` is the file itself."""
 
     names: list[NameProblem]
     arguments: list[CallProblem]
+    blocks: list[Block]
 
 
 class _Scope:
     """The names of one function, comprehension or file, within the scope around it.
 
-    ``functions`` are those of the names that can only be a ``def``.
+    ``functions`` are those of the names that can only be a ``def``, ``read`` those that something reads.
     """
 
     def __init__(self, names: set[str], around: "_Scope | None", functions: Collection[str] = ()) -> None:
         self.names = names
         self.around = around
         self.functions = functions
+        self.read: set[str] = set()
 
     def binds(self, name: str) -> bool:
         """Tell whether the name is bound here or around."""
@@ -60,6 +69,15 @@ class _Scope:
                 return True
             scope = scope.around
         return False
+
+    def reads(self, name: str) -> bool:
+        """Note that the name is read; tell whether it is bound here or around."""
+        scope: _Scope | None = self
+        while scope and name not in scope.names:
+            scope = scope.around
+        if scope is not None:
+            scope.read.add(name)
+        return scope is not None
 
     def is_function(self, name: str) -> bool:
         """Tell whether the name surely means a function that the file defines."""
@@ -84,25 +102,30 @@ def bound_names(statements: Iterable[tree.Node]) -> dict[str, Span]:
     Arms and loops count, the insides of functions and comprehensions don't.
     """
     found: dict[str, Span] = {}
-    pending = list(statements)
-    pending.reverse()
-    while pending:
-        statement = pending.pop()
+    for statement in own_statements(statements):
         names: list[tree.Name] = []
-        if isinstance(statement, tree.Assign):
+        if isinstance(statement, tree.For) or (isinstance(statement, tree.Assign) and statement.op == "="):
             names = list(_targets(statement.target))
         elif isinstance(statement, tree.Def):
             names = [statement.name]
         elif isinstance(statement, tree.Load):
             names = [symbol.local for symbol in statement.symbols]
-        elif isinstance(statement, tree.For):
-            names = list(_targets(statement.target))
-            pending.extend(reversed(statement.body))
-        elif isinstance(statement, tree.If):
-            pending.extend(reversed((*statement.body, *statement.otherwise)))
         for name in names:
             found.setdefault(name.id, name.span)
     return found
+
+
+def own_statements(statements: Iterable[tree.Node]) -> Iterator[tree.Node]:
+    """Yield statements and those inside of their arms and loops, which bind names in the same scope."""
+    pending = list(statements)
+    pending.reverse()
+    while pending:
+        statement = pending.pop()
+        yield statement
+        if isinstance(statement, tree.For):
+            pending.extend(reversed(statement.body))
+        elif isinstance(statement, tree.If):
+            pending.extend(reversed((*statement.body, *statement.otherwise)))
 
 
 def _functions(statements: Iterable[tree.Node]) -> set[str]:
@@ -148,11 +171,12 @@ def read(source: tree.Source, lane: str | None, modules: Mapping[str, tree.Sourc
     """
     reader = _Reader(lane)
     top = _Scope(set(bound_names(source.statements)), None, _functions(source.statements))
-    reader.block(source.statements, top)
     for statement in source.statements:
         if isinstance(statement, tree.Load):
-            reader.load(statement, modules)
-    return Reading(reader.names, reader.arguments)
+            top.names |= reader.load(statement, modules)
+    reader.blocks.append(Block(source.statements, top.read))
+    reader.block(source.statements, top)
+    return Reading(reader.names, reader.arguments, reader.blocks)
 
 
 class _Reader:
@@ -164,6 +188,7 @@ class _Reader:
         self._meant: dict[tuple[str, _Scope, bool], str | None] = {}
         self.names: list[NameProblem] = []
         self.arguments: list[CallProblem] = []
+        self.blocks: list[Block] = []
 
     def block(self, statements: Iterable[tree.Node], scope: _Scope) -> None:
         """Read statements in order; nesting of blocks is bounded by the scan."""
@@ -179,7 +204,9 @@ class _Reader:
                     self._function(parameters, scope)
                     given = {p.name.id for p in parameters}
                     functions = _functions(body) - given
-                    self.block(body, _Scope(given | set(bound_names(body)), scope, functions))
+                    within = _Scope(given | set(bound_names(body)), scope, functions)
+                    self.blocks.append(Block(body, within.read))
+                    self.block(body, within)
                 case tree.If():
                     self._arms(statement, scope)
                 case tree.For(target=target, value=value, body=body):
@@ -247,7 +274,7 @@ class _Reader:
     def _name(self, name: tree.Name, scope: _Scope, *, called: bool) -> None:
         """Report a name that nothing binds."""
         word = name.id
-        if word in self._constructors or word in BUILTINS or scope.binds(word):
+        if scope.reads(word) or word in self._constructors or word in BUILTINS:
             return
         key = (word, scope, called)
         if key not in self._meant and len(self._meant) < MOST_SEARCHED:
@@ -276,8 +303,9 @@ class _Reader:
         for problem in check(call, constructor, self._lane, self._constructors, scope):
             self.arguments.append(CallProblem(call, problem))
 
-    def load(self, load: tree.Load, modules: Mapping[str, tree.Source | None]) -> None:
-        """Check the symbols of one load."""
+    def load(self, load: tree.Load, modules: Mapping[str, tree.Source | None]) -> set[str]:
+        """Check the symbols of one load; return the names that misspelt ones would have brought."""
+        meant: set[str] = set()
         path = load.path.value
         module = modules.get(path) if isinstance(path, str) else None
         known = exports(module) if module else set()
@@ -302,6 +330,9 @@ class _Reader:
                 self.names.append(
                     NameProblem("unknown-symbol", f'"{path}" does not define "{word}"{tail}', span, guess)
                 )
+                if guess is not None and symbol.local.span == span:
+                    meant.add(guess)
+        return meant
 
 
 def _may_be_near(word: str, name: str) -> bool:

@@ -1,8 +1,9 @@
 """From a source to its syntax tree, with every syntax error that can be told apart: the only owner of lark.
 
 Text in, tree.Source out; never an exception. The tokens are those of scan.py, the grammar stands in
-starlark.lark. A line that does not parse is replaced by the names that it would have bound, so that one
-mistake is one fault. A source that compiles without a mistake is never brought here.
+starlark.lark. Inside brackets, reading goes on with what seems to be missing, or behind what is one too
+many; a line that does not parse even so is replaced by the names that it would have bound: one mistake is
+one fault. A source that compiles without a mistake is never brought here.
 """
 
 import functools
@@ -19,6 +20,11 @@ from crucible.compiler.frontend.syntax_message import NO_BLOCK, broken, message_
 from crucible.schemas.span import Span
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_OPENING = ("LPAR", "LSQB", "LBRACE")
+_CLOSING = ("RPAR", "RSQB", "RBRACE")
+_TRIES = 20  # faults of one line, each of which takes as long as the line
+_MOST_FAULTS = 2_000  # more than anybody is told of
+_APART = 2  # tokens between two faults of a line, or the second is only a consequence
 
 
 class _Table(NamedTuple):
@@ -81,8 +87,21 @@ def parse(text: str) -> tree.Source:
         else:
             found.append(token)
     statements = reader.read(found)
-    faults = sorted([*reader.faults, *misplaced(statements)], key=lambda fault: fault.span)
+    known = {fault.span.begin for fault in reader.faults}  # what a line was read as is nobody's mistake
+    others = [fault for fault in misplaced(statements) if fault.span.begin not in known]
+    faults = sorted([*reader.faults, *others], key=lambda fault: fault.span)
     return tree.Source(statements, tuple(comments), tuple(faults))
+
+
+def _open_in(leaves: list[Leaf]) -> list[str]:
+    """Return the brackets that some tokens leave open, the outermost first."""
+    inside: list[str] = []
+    for leaf in leaves:
+        if leaf.type in _OPENING:
+            inside.append(leaf.type)
+        elif leaf.type in _CLOSING:
+            inside.pop()
+    return inside
 
 
 def _first(found: list[Token], at: int) -> Token:
@@ -177,17 +196,21 @@ class _Reader:
 
     def _accepted(self) -> set[str]:
         """Return the terminals that would fit here."""
+        return {symbol for symbol in self.table.rows[self.states[-1]] if symbol.isupper() and self._fits(symbol)}
+
+    def _fits(self, *symbols: str) -> bool:
+        """Tell whether these terminals would fit here, one after the other."""
         rows = self.table.rows
-        found = set()
-        for symbol in rows[self.states[-1]]:
-            states = list(self.states)
-            while symbol.isupper() and type(action := rows[states[-1]].get(symbol)) is tuple:
+        states = list(self.states)
+        for symbol in symbols:
+            while type(action := rows[states[-1]].get(symbol)) is tuple:
                 size, origin, _ = action
                 del states[len(states) - size :]
                 states.append(rows[states[-1]][origin])
-            if symbol.isupper() and action is not None:
-                found.add(symbol)
-        return found
+            if action is None:
+                return False
+            states.append(action)
+        return True
 
     def _wants_block(self) -> bool:
         return "INDENT" in self.table.rows[self.states[-1]]
@@ -229,29 +252,90 @@ class _Reader:
         kept = list(self.states), list(self.values)
         leaves = [leaf_of(word) for word in words]
         opens = next((token.kind == "INDENT" for token in behind if token.text != "\t"), False)
-        read: list[Leaf] = []
         try:
             leaves = [leaf for leaf in leaves if self._check(leaf)]
             self._check_brackets(leaves, behind[0])
-            for leaf in [*leaves, Leaf("NEWLINE", "", newline.span)]:
-                read.append(leaf)
-                self._feed(leaf)
-        except _Stuck:
-            self._fault(read[-1].span, message_for(read, self._accepted()))
+            if self._words([*leaves, Leaf("NEWLINE", "", newline.span)], opens=opens):
+                return
         except _Wrong as wrong:
             self._fault(wrong.fault.span, wrong.fault.message, wrong.fault.related)
-        else:
-            return
         self.states, self.values = kept
         self._feed_all(stand_in(leaves, opens=opens))
 
+    def _words(self, leaves: list[Leaf], *, opens: bool) -> bool:
+        """Read the tokens of a line; where one does not fit, go on with what was meant, or behind it in its bracket."""
+        since = _APART
+        place = tries = 0
+        while place < len(leaves):
+            leaf = leaves[place]
+            try:
+                self._feed(leaf)
+            except _Stuck:
+                instead = None
+                if since >= _APART:  # otherwise what was done about the last one did not help
+                    if len(self.faults) < _MOST_FAULTS:
+                        self._fault(leaf.span, message_for(leaves[: place + 1], self._accepted()))
+                    instead = self._instead(leaves, place, opens=opens)
+                if instead is None:
+                    instead, place = self._behind(leaves, place)
+                tries += 1
+                if instead is None or tries > _TRIES:
+                    return False
+                self._feed_all(instead)
+                since = 0
+            place += 1
+            since += 1
+        return True
+
+    def _instead(self, leaves: list[Leaf], place: int, *, opens: bool) -> list[Leaf] | None:
+        """Return what was meant where a token does not fit: it behind what is missing, another one, or nothing."""
+        leaf = leaves[place]
+        if leaf.type == "NEWLINE":
+            return [Leaf("COLON", ":", leaf.span), leaf] if opens and self._fits("COLON", "NEWLINE") else None
+        inside = _open_in(leaves[:place])
+        if not inside:
+            return None
+        if leaf.type == "COMMA":
+            return [] if leaves[place - 1].type in ("COMMA", *_OPENING) else None
+        before = [each.type for each in leaves[place - 2 : place]]
+        is_named = before in (["LPAR", "NAME"], ["COMMA", "NAME"]) and leaves[0].type != "DEF"
+        if leaf.type == "COLON" and is_named and self._fits("ASSIGN"):
+            return [Leaf("ASSIGN", "=", leaf.span)]
+        if leaf.type == "ASSIGN" and inside[-1] == "LBRACE" and self._fits("COLON"):
+            return [Leaf("COLON", ":", leaf.span)]
+        tried = ["ASSIGN"] if is_named and leaves[place + 1].type != "ASSIGN" else []
+        tried += ["COMMA", "COLON"] if inside[-1] == "LBRACE" else ["COMMA"]
+        return next(([Leaf(each, "", leaf.span), leaf] for each in tried if self._fits(each, leaf.type)), None)
+
+    def _behind(self, leaves: list[Leaf], place: int) -> tuple[list[Leaf] | None, int]:
+        """Return how to go on at the next comma or at the end of the bracket, and which token that is."""
+        inside, depth = _open_in(leaves[:place]), 0
+        ends_list = leaves[place].type == "COMMA" or leaves[place - 1].type == "LSQB"
+        if not inside or (inside[-1] == "LSQB" and ends_list):
+            return None, place  # nothing is open, or what was read as an index is a list
+        for index in range(place, len(leaves)):
+            leaf = leaves[index]
+            if depth == 0 and (leaf.type == "COMMA" or leaf.type in _CLOSING):
+                if self._fits(leaf.type):
+                    return [leaf], index
+                if self._fits("NAME", leaf.type):
+                    return [*made_up(leaf.span, "NAME"), leaf], index
+                if leaf.type in _CLOSING:
+                    break
+            depth += (leaf.type in _OPENING) - (leaf.type in _CLOSING)
+        return None, place
+
     def _check(self, leaf: Leaf) -> bool:
         """Report what is wrong with a token by itself; False when it is to be skipped."""
-        if leaf.type == "ERROR":
-            if leaf.text != "\t":
-                raise _Wrong(*broken(leaf))
+        if leaf.type == "ERROR" and leaf.text == "\t":
             self._tab(leaf.span)
             return False
+        if leaf.type == "ERROR":
+            wrong = _Wrong(*broken(leaf))
+            if wrong.fault.span != leaf.span or leaf.text[0] != "f":
+                raise wrong
+            self._fault(*broken(leaf))  # an f-string is a string for the rest of its line
+            leaf.type, leaf.value = "STRING", ""
         if leaf.type == "RESERVED":
             raise _Wrong(leaf.span, reserved(leaf.text))
         if leaf.type == "INT" and leaf.text[0] == "0" and leaf.text.isdecimal() and len(leaf.text) > 1:
@@ -265,9 +349,9 @@ class _Reader:
         """Report the brackets of a line that are not closed; ``behind`` is what follows the line."""
         stack: list[Leaf] = []
         for leaf in leaves:
-            if leaf.type in ("LPAR", "LSQB", "LBRACE"):
+            if leaf.type in _OPENING:
                 stack.append(leaf)
-            elif leaf.type in ("RPAR", "RSQB", "RBRACE"):
+            elif leaf.type in _CLOSING:
                 if not stack:
                     raise _Wrong(leaf.span, f'unexpected "{leaf.text}"; no bracket is open here')
                 last = stack.pop()

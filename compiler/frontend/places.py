@@ -40,6 +40,7 @@ class Places:
         self._calls = calls
         self._locate = locate
         self._found: dict[int, Any] = {}
+        self._first: dict[tuple[int, str], dict[Any, tuple[int, ...]]] = {}
 
     def prepare(self, numbers: Iterable[int]) -> None:
         """Ask for the places of many calls at once."""
@@ -51,8 +52,11 @@ class Places:
         """Tell whether the place of a call was asked for."""
         return number in self._found
 
-    def find(self, place: InCall) -> Place | None:
-        """Return the place of a spot in a call, None when the evaluator could not say."""
+    def find(self, place: InCall, *, by_name: bool = False) -> Place | None:
+        """Return the place of a spot in a call, None when the evaluator could not say.
+
+        ``by_name`` asks for the name of a list that is bound elsewhere, not for the element inside of it.
+        """
         if place.call not in self._found:
             self.prepare([place.call])
         found = self._found.get(place.call)
@@ -66,8 +70,24 @@ class Places:
         call = call_at(file, Position(line, column), self._calls[place.call][0])
         if call is None:
             return Place(file, Span.of(line, column, line, column + 1), None, callers)
-        span, node = spot_in(file, call, place.spot, self._calls[place.call])
+        span, node = spot_in(file, call, place.spot, self._calls[place.call], by_name=by_name)
         return Place(file, span, node, callers)
+
+    def find_second(self, place: InCall) -> Place | None:
+        """Return the place of an element that is in its list already; of a list that is named twice, the name."""
+        found = self.find(place)
+        if found is None or not place.spot.path:
+            return found
+        key = (place.call, place.spot.argument)
+        if key not in self._first:
+            self._first[key] = _first_paths(_recorded(self._calls[place.call], place.spot))
+        value = _recorded(self._calls[place.call], place.spot)
+        for index in place.spot.path:
+            value = value[index]
+        path = self._first[key].get(_key(value), place.spot.path)
+        first = self.find(place._replace(spot=place.spot._replace(path=path)))
+        is_same = path != place.spot.path and first is not None and first.span == found.span
+        return self.find(place, by_name=True) if is_same else found
 
     def _author_call(self, frames: list[Any]) -> Place | None:
         """Return the author's call that led into the standard library."""
@@ -154,7 +174,27 @@ def node_at(file: SourceFile, begin: Position, width: int) -> Span:
     return max(spans, key=lambda span: span.end) if spans else Span.of(*begin, begin.line, begin.column + max(width, 1))
 
 
-def spot_in(file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = None) -> tuple[Span, tree.Node | None]:
+def _key(element: Any) -> Any:
+    """Return what tells a recorded element of a list from others."""
+    return element if isinstance(element, str) else repr(element)
+
+
+def _first_paths(value: Any) -> dict[Any, tuple[int, ...]]:
+    """Return for each element of a nested list the path to the first one like it."""
+    found: dict[Any, tuple[int, ...]] = {}
+    pending: list[tuple[tuple[int, ...], Any]] = [((), value)]
+    while pending:
+        path, element = pending.pop()
+        if isinstance(element, list):
+            pending.extend(((*path, index), inner) for index, inner in reversed(list(enumerate(element))))
+        else:
+            found.setdefault(_key(element), path)
+    return found
+
+
+def spot_in(
+    file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = None, *, by_name: bool = False
+) -> tuple[Span, tree.Node | None]:
     """Return the span of a spot in a call, and the expression there if it is a value.
 
     Of an argument that ``*`` or ``**`` hides it is the expression behind the stars.
@@ -172,7 +212,8 @@ def spot_in(file: SourceFile | None, call: tree.Call, spot: Spot, record: Any = 
     node = argument.value
     value = _recorded(record, spot)
     for index in spot.path:
-        node, exact = _element(file, node, index, len(value) if isinstance(value, list) else None)
+        total = len(value) if isinstance(value, list) else None
+        node, exact = _element(file, node, index, total, by_name=by_name)
         if not exact:
             break
         value = value[index] if isinstance(value, list) and index < len(value) else None
@@ -247,13 +288,15 @@ def _also_binds(node: tree.Node) -> set[str]:
             return set()
 
 
-def _element(file: SourceFile | None, node: tree.Node, index: int, total: int | None) -> tuple[tree.Node, bool]:
+def _element(
+    file: SourceFile | None, node: tree.Node, index: int, total: int | None, *, by_name: bool
+) -> tuple[tree.Node, bool]:
     """Return the expression of an element: of a display, or of a sum of lists where sizes are clear.
 
     False beside it means that reading cannot tell more than that the element comes out of it.
     """
     while True:
-        meant = _follow(file, node)
+        meant = node if by_name else _follow(file, node)
         if isinstance(meant, tree.ListExpr) and index < len(meant.elements):
             return meant.elements[index], True
         if not isinstance(meant, tree.Binary) or meant.op != "+":

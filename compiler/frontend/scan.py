@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from crucible.compiler.frontend.ceilings import guard
 from crucible.compiler.frontend.lexis import (
+    BROKEN,
     CLOSE,
     COMMENT,
     KEYWORDS,
@@ -32,6 +33,7 @@ from crucible.schemas.span import Position, Span
 __all__ = ["KEYWORDS", "RESERVED", "Fault", "Lane", "Token", "decode", "find_lane", "guard", "string_value", "tokens"]
 
 _KINDS = ("", "STRING", "ERROR", "NAME", "FLOAT", "INT", "OP", "OP", "OP", "NEWLINE", "COMMENT", "ERROR")
+_DEEPEST = 256  # brackets in broken strings that are counted; more of them make no sense
 _OPENER = {")": "(", "]": "[", "}": "{"}
 
 
@@ -111,7 +113,9 @@ class _Cutter:
         self.unclosed = unclosed
         self.found: list[Token] = []
         self.stack: list[tuple[str, int]] = []  # the open brackets
+        self.around: list[tuple[str, int]] = []  # those that were open where the line began
         self.blocks = [0]  # the indentations of the open blocks
+        self.twin = (0, 0)  # how many blocks are open where a line matched none, and its indentation
         self.starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]
         self.line = 0  # that of the last token, counted from 0
 
@@ -131,10 +135,12 @@ class _Cutter:
                 self._indent(blank, blank_end, begin)
             if group == NEWLINE:
                 blank, blank_end = match.group(NEWLINE), end
+                self.around = list(self.stack)
                 if self.stack and not self._restarts(end):
                     self._stray(blank, begin)
                     continue
                 self.stack.clear()
+                self.around.clear()
                 if not fresh:
                     self._add("NEWLINE", begin, begin)
                 fresh = True
@@ -144,8 +150,10 @@ class _Cutter:
                 if group == OPEN:
                     self.stack.append((text[begin], begin))
                 elif group == CLOSE:
-                    self._close(_OPENER[text[begin]])
+                    self._close(_OPENER[text[begin]], end)
                 self._add(_KINDS[group], begin, end)
+                if group == BROKEN:
+                    self._reread(begin, end)
         if not fresh:
             self._add("NEWLINE", len(text), len(text))
         for kind in (*(["DEDENT"] * (len(self.blocks) - 1)), "END"):
@@ -167,13 +175,21 @@ class _Cutter:
         if tab >= 0:
             self._add("ERROR", tab, tab + 1)
         width = indentation(blank)
-        if width > self.blocks[-1]:
+        if width > self.blocks[-1] and self.twin != (len(self.blocks), width):
             self.blocks.append(width)
             self._add("INDENT", begin, begin)
+            return
         while width < self.blocks[-1]:
+            if self.twin == (len(self.blocks), width):
+                return
+            around, inner = self.blocks[-2:]
+            if width - around > inner - width:  # it matches neither: a line of the nearer one, as deep as may follow
+                self.twin = (len(self.blocks), width)
+                self._add("ERROR", begin, begin)
+                return
             self.blocks.pop()
             self._add("DEDENT", begin, begin)
-        if width > self.blocks[-1]:
+        if width > self.blocks[-1] and self.twin != (len(self.blocks), width):
             self._add("ERROR", begin, begin)
 
     def _stray(self, blank: str, begin: int) -> None:
@@ -182,11 +198,29 @@ class _Cutter:
             for stray in re.finditer(r"\t|\r(?!\n)", blank):
                 self._add("ERROR", begin + stray.start(), begin + stray.end())
 
-    def _close(self, opener: str) -> None:
-        """Close the innermost bracket of that shape, and with it those inside it; a stray closer closes nothing."""
+    def _reread(self, begin: int, end: int) -> None:
+        """Count all brackets in the line of a string that is never closed: what of it is text is unclear."""
+        text = self.text[begin:end].lstrip("fr")
+        if "\n" in text or text[:3] in ('"""', "'''") or (len(text) > 1 and text[0] == text[-1]):
+            return
+        self.stack[:] = self.around
+        for match in re.compile(r"[(\[{]|[)\]}]").finditer(self.text, self.starts[self.line], end):
+            if match.group() in _OPENER:
+                self._close(_OPENER[match.group()], match.end())
+            elif len(self.stack) < _DEEPEST:
+                self.stack.append((match.group(), match.start()))
+
+    def _close(self, opener: str, end: int) -> None:
+        """Close the innermost bracket of that shape, and with it those inside it.
+
+        A stray closer closes nothing, or all when a statement seems to begin in the next line: it was to be of another
+        shape.
+        """
         if any(shape == opener for shape, _ in self.stack):
             while self.stack.pop()[0] != opener:
                 pass
+        elif self.stack and re.compile(rf"[ ]*(?:#[^\n]*)?\n{_STATEMENT}").match(self.text, end):
+            self.stack.clear()
 
     def _restarts(self, begin: int) -> bool:
         """Tell whether a statement seems to begin at the offset, in the first column, within an unclosed bracket."""
@@ -194,7 +228,7 @@ class _Cutter:
 
 
 _STATEMENT = (
-    r"(?m)(?<![ \t])(?:(?:def|load)\b|(?:for|if)\b.*:[ ]*(?:#.*)?$"
+    r"(?<![ \t])(?:(?:def|load)\b|(?:for|if)\b.*:[ ]*(?:#.*)?(?=\n|\Z)"
     r"|(?!(?:for|if|not)\b)[A-Za-z_][A-Za-z0-9_]*[ ]*(?:\(|=(?!=)))"
 )
 

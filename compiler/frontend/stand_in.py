@@ -3,6 +3,7 @@
 Without them every later use of such a name would look like a mistake of its own.
 """
 
+import re
 from itertools import pairwise
 
 from crucible.compiler.frontend.leaf import Leaf
@@ -27,25 +28,26 @@ def stand_in(leaves: list[Leaf], *, opens: bool) -> list[Leaf]:
         header = [*leaves[:2], *made_up(span, "LPAR"), *_parameters(leaves), *made_up(span, "RPAR")]
     elif leaves[0].type == "FOR":
         header = [leaves[0], *(_leading_names(leaves[1:]) or made_up(span, "NAME")), *made_up(span, "IN", "NAME")]
-    elif opens:
-        header = made_up(span, "IF", "NAME")
     if header:
         return header + (made_up(span, "COLON", "NEWLINE") if opens else made_up(span, "COLON", "PASS", "NEWLINE"))
     made: list[Leaf] = []
     for small in _split(leaves):
         targets = _leading_names(small)
         if small[0].type == "LOAD":
-            made += _load(small)
+            made += [*_load(small), *_words(small)]
         elif targets and [leaf.type for leaf in small[len(targets) :][:1]] in (["ASSIGN"], ["COLON"]):
             made += [*targets, *made_up(span, "ASSIGN", "NAME", "SEMICOLON")]
-    return (made or made_up(span, "PASS")) + made_up(span, "NEWLINE")
+        elif [leaf.type for leaf in small[:3]] == ["NAME", "NAME", "ASSIGN"]:  # as in `let x = 1`
+            made += [small[1], *made_up(span, "ASSIGN", "NAME", "SEMICOLON")]
+    made = (made or made_up(span, "PASS")) + made_up(span, "NEWLINE")
+    return made + made_up(span, "IF", "NAME", "COLON", "NEWLINE") if opens else made
 
 
 def _parameters(leaves: list[Leaf]) -> list[Leaf]:
     """Return the names of the parameters of a def as plain parameters."""
     known: dict[str, Leaf] = {}
-    for before, leaf in pairwise(leaves[2:]):
-        if leaf.type == "NAME" and before.type in ("LPAR", "COMMA", "STAR", "STAR2"):
+    for before, leaf in pairwise(leaves[1:]):
+        if leaf.type == "NAME" and before.type in ("NAME", "LPAR", "COMMA", "STAR", "STAR2"):
             known.setdefault(leaf.text, leaf)
     return [part for leaf in known.values() for part in (leaf, *made_up(leaf.span, "COMMA"))]
 
@@ -69,6 +71,16 @@ def _split(leaves: list[Leaf]) -> list[list[Leaf]]:
         else:
             parts[-1].append(leaf)
     return [part for part in parts if part]
+
+
+def _words(leaves: list[Leaf]) -> list[Leaf]:
+    """Return assignments to what may be a symbol of a load with a broken string: the words outside of whole ones."""
+    broken = [leaf for leaf in leaves if leaf.type == "ERROR" and leaf.text[:1] in "\"'"]
+    if not broken:
+        return []
+    words = [Leaf("NAME", word, leaf.span) for leaf in broken for word in re.findall(r"[A-Za-z_]\w*", leaf.text)]
+    words += [leaf for leaf in leaves if leaf.type == "NAME"]
+    return [part for word in words for part in (word, *made_up(word.span, "ASSIGN", "NAME", "SEMICOLON"))]
 
 
 def _load(leaves: list[Leaf]) -> list[Leaf]:

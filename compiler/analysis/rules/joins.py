@@ -22,8 +22,8 @@ def required_behind_advisory(case: Case) -> Iterator[Finding]:
             continue  # a misspelt dependency elsewhere may be why this one feeds the loop's task
         for to in case.graph.edges[index]:
             other = case.tasks[to]
-            if made and to in case.lost:
-                continue  # it depends on what runs behind this one, so it does not feed it
+            if made and (to in case.lost or case.is_refused(to, "stage")):
+                continue  # it depends on what runs behind this one, so it does not feed it; or it may not iterate
             if (
                 other.required
                 or case.is_refused(to, "required", "kind", "op")

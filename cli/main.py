@@ -185,7 +185,7 @@ def _add_diff(plans: argparse._SubParsersAction[_Parser]) -> None:
         description="Compare two workflows task by task, and say whether a run of the new one proves less.",
         epilog=_DIFF,
     )
-    what = "a source, a manifest, a canonical JSON, or REV:path of the repository, which ./ begins from here"
+    what = "a source, a manifest, a canonical JSON, or REV:path in git, where a path with ./ begins here"
     command.add_argument("old", metavar="OLD", help=what)
     command.add_argument("new", metavar="NEW", help="the same, to compare with it")
     command.add_argument(
@@ -218,7 +218,8 @@ def _add_review(commands: argparse._SubParsersAction[_Parser]) -> None:
         default="markdown",
         help="how the review is written (default: markdown)",
     )
-    command.add_argument("--fail-on", choices=("weakened",), help="exit with 1 for a pack that proves less, too")
+    what = "exit with 1 for a pack that proves less, is gone, or cannot be compared"
+    command.add_argument("--fail-on", choices=("weakened",), help=what)
     command.add_argument("--render", metavar="DIR", help="draw each pack before and after")
     command.set_defaults(run="review")
 

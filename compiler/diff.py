@@ -4,16 +4,18 @@ Pure. The one question is whether a run of the new workflow proves less than a r
 that is *weakened*, and in doubt a change is. Splices are compared as the loops that they stand for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from crucible.compiler import gate as gates
 from crucible.compiler.analysis.graph import Graph
 from crucible.compiler.change import Change, Class
-from crucible.compiler.gate import Gate, cannot_fail
+from crucible.compiler.gate import Gate
+from crucible.compiler.judged import FIELDS, kind_of, of_kinds
 from crucible.compiler.matching import match
+from crucible.compiler.standing import Standing
 from crucible.schemas.default_loop import expanded
-from crucible.schemas.ir import LANES, AgentTask, CommandTask, EngineTask, EvaluateTask, Task, TopKTask, Workflow
+from crucible.schemas.ir import LANES, CommandTask, EngineTask, EvaluateTask, Task, TopKTask, Workflow
 
 UNCHANGED: Final = "unchanged"
 VERDICTS: Final = ("weakened", "changed", "strengthened", "cosmetic", UNCHANGED)
@@ -80,79 +82,6 @@ def compare(old: Workflow, new: Workflow, old_gate: Gate | None = None, new_gate
     )
 
 
-class _Side:
-    """One workflow in terms of identities: that of a matched task is its old index, that of a new one is negative.
-
-    ``leads`` are the tasks that lead to the result, and itself; without a result all of the iteration. ``proven``
-    has for each task those that must have passed when it has.
-    """
-
-    def __init__(self, graph: Graph, identity: Callable[[int], int]) -> None:
-        self.workflow = graph.workflow
-        self.tasks = {identity(index): task for index, task in enumerate(graph.tasks)}
-        self.ids = {task.name: one for one, task in self.tasks.items()}
-        self.depends = {identity(index): tuple(identity(to) for to in edges) for index, edges in enumerate(graph.edges)}
-        self.above = {
-            identity(index): frozenset(identity(to) for to in graph.ancestors(index))
-            for index in range(len(graph.tasks))
-        }
-        result = graph.find(graph.workflow.result)
-        self.result = None if result is None else identity(result)
-        if self.result is None:
-            self.leads = frozenset(one for one, task in self.tasks.items() if not task.is_epilogue)
-        else:
-            self.leads = self.above[self.result] | {self.result}
-        self.proven: dict[int, frozenset[int]] = {one: frozenset() for one in self.tasks}
-        for index in graph.order:
-            one = identity(index)
-            below = [self.proven[to] | {to} for to in self.depends[one]]
-            if below:
-                self.proven[one] = frozenset.intersection(*below) if self.is_any(one) else frozenset().union(*below)
-            scores = graph.find(getattr(graph.tasks[index], "source", None))
-            if scores is not None:  # a grade is none without its score, whatever it joins
-                self.proven[one] |= {identity(scores)} | self.proven[identity(scores)]
-
-    def is_any(self, one: int) -> bool:
-        """Tell whether a task needs only one of its dependencies to pass."""
-        return self.tasks[one].join == "passed" and len(self.depends[one]) > 1
-
-    def shapes(self, one: int) -> bool:
-        """Tell whether what a task does reaches what later tasks find in the workspace."""
-        task = self.tasks[one]
-        if isinstance(task, EngineTask):
-            return task.op in ("propose", "apply")
-        return isinstance(task, (AgentTask, CommandTask)) and task.isolation is None
-
-    def shaping(self, one: int) -> frozenset[int]:
-        """Return the tasks before one whose work it finds."""
-        return frozenset(other for other in self.above[one] if self.shapes(other))
-
-    def agents_behind(self, one: int) -> list[int]:
-        """Return the tasks on the way to the result that may change by judgement what a task has measured."""
-        return [
-            other
-            for other in self.tasks
-            if other in self.leads
-            and one in self.above[other]
-            and (isinstance(self.tasks[other], AgentTask) or self.tasks[other].operation == "propose")
-            and self.shapes(other)
-        ]
-
-    def together(self, one: int) -> frozenset[int]:
-        """Return the other tasks of a task's conversation."""
-        session = self.tasks[one].session
-        if session is None:
-            return frozenset()
-        return frozenset(other for other, task in self.tasks.items() if task.session == session and other != one)
-
-    def evidence(self, name: str | None) -> frozenset[int]:
-        """Return what stands behind a reading: the task that gives it and all before it, but for grades."""
-        one = self.ids.get(name or "")
-        if one is None:
-            return frozenset()
-        return frozenset(each for each in self.above[one] | {one} if self.tasks[each].operation != "grade")
-
-
 def _measures(task: Task) -> bool:
     """Tell whether a task reads what is there."""
     return isinstance(task, EvaluateTask) or task.operation == "measure"
@@ -168,8 +97,8 @@ class _Comparison:
 
     def __init__(self, old: Graph, new: Graph, pairs: dict[int, int]) -> None:
         partners = {index: other for other, index in pairs.items()}
-        self._old = _Side(old, lambda index: index)
-        self._new = _Side(new, lambda index: partners.get(index, ~index))
+        self._old = Standing(old, lambda index: index)
+        self._new = Standing(new, lambda index: partners.get(index, ~index))
         self._both = tuple(pairs)
         self._said: list[Change] = []
 
@@ -244,14 +173,14 @@ class _Comparison:
     def _added(self, one: int, task: Task) -> Change:
         adds = _is_check(task) and task.required and one in self._new.leads
         return Change(
-            Class.STRENGTHENED if adds else Class.REWIRED, task.name, "", "{} is new", (task.name,), None, _kind(task)
+            Class.STRENGTHENED if adds else Class.REWIRED, task.name, "", "{} is new", (task.name,), None, kind_of(task)
         )
 
     def _removed(self, one: int, task: Task) -> Change:
         leads = self._old.result is not None and one in self._old.leads
         proves = task.required or leads or (_is_check(task) and not task.is_epilogue)
         kind = Class.WEAKENED if proves else Class.REWIRED
-        return Change(kind, task.name, "", "{} is gone", (task.name,), _kind(task), None)
+        return Change(kind, task.name, "", "{} is gone", (task.name,), kind_of(task), None)
 
     def _of_a_task(self, one: int) -> Iterator[Change]:
         old, new = self._old.tasks[one], self._new.tasks[one]
@@ -260,22 +189,22 @@ class _Comparison:
             yield Change(Class.CHANGED, new.name, "name", says, (old.name, new.name), old.name, new.name)
         if type(old) is not type(new):
             yield Change(
-                _of_kinds(old, new),
+                of_kinds(old, new),
                 new.name,
                 "kind",
                 "{} is a task of another kind",
                 (new.name,),
-                _kind(old),
-                _kind(new),
+                kind_of(old),
+                kind_of(new),
             )
         yield from self._edges(one)
         is_pair = (getattr(old, "threshold", None) is None) != (getattr(new, "threshold", None) is None)
         for field in new.fields:
-            if field not in _FIELDS or (field == "direction" and is_pair):
+            if field not in FIELDS or (field == "direction" and is_pair):
                 continue
             before, after = getattr(old, field, None), getattr(new, field, None)
             if field in old.fields and _differ(before, after):
-                kind, says = _FIELDS[field](old, new)
+                kind, says = FIELDS[field](old, new)
                 yield Change(kind, new.name, field, says, (new.name,), before, after)
         yield from self._emits(old, new)
         yield from self._session(one, old, new)
@@ -435,115 +364,3 @@ class _Comparison:
 def _differ(before: Any, after: Any) -> bool:
     """Tell whether two plain values differ; an integer is not the float of its value, nor True the integer 1."""
     return type(before) is not type(after) or before != after
-
-
-def _kind(task: Task) -> str:
-    """Return what a task is, as a person says it."""
-    return task.operation or task.kind
-
-
-def _of_kinds(old: Task, new: Task) -> Class:
-    """Judge a task that became one of another kind."""
-    if isinstance(new, EvaluateTask) and not isinstance(old, (TopKTask, EngineTask)):
-        return Class.STRENGTHENED
-    if isinstance(old, (EvaluateTask, TopKTask, EngineTask)) or isinstance(new, AgentTask):
-        return Class.WEAKENED
-    return Class.CHANGED
-
-
-# Fields: how a change of each is judged, and what is said of the task.
-
-_Judged = tuple[Class, str]
-
-
-def _required(_old: Task, new: Task) -> _Judged:
-    if new.required:
-        return Class.STRENGTHENED, "{} is required now"
-    return Class.WEAKENED, "{} is advisory now: its failure does not count"
-
-
-def _isolation(old: Task, new: Task) -> _Judged:
-    if new.isolation is None:
-        return Class.WEAKENED, "{} is no longer isolated: it works where the others do"
-    kind = Class.STRENGTHENED if isinstance(old, EvaluateTask) else Class.REWIRED
-    return kind, "{} is isolated now: what it leaves behind reaches no other task"
-
-
-def _join(_old: Task, new: Task) -> _Judged:
-    if new.join == "passed":
-        return Class.WEAKENED, "{} needs only one of its dependencies to pass now, not all"
-    return Class.STRENGTHENED, "{} needs all of its dependencies to pass now"
-
-
-def _stage(_old: Task, new: Task) -> _Judged:
-    if new.is_epilogue:
-        return Class.WEAKENED, "{} runs in the epilogue now, when all is decided"
-    return (Class.STRENGTHENED if new.required else Class.REWIRED), "{} runs in the iteration now"
-
-
-def _needs(old: Task, new: Task) -> _Judged:
-    if old.needs != "any":
-        return Class.WEAKENED, "{} does not need any more what it needed to run"
-    if new.required:
-        return Class.STRENGTHENED, "{} needs a capability now"
-    return Class.WEAKENED, "{} is advisory and needs a capability now: without that it is skipped"
-
-
-def _command(old: Task, new: Task) -> _Judged:
-    if cannot_fail(getattr(new, "command", None)) and not cannot_fail(getattr(old, "command", None)):
-        return Class.WEAKENED, "{} runs a command now that cannot fail"
-    return Class.CHANGED, "{} runs another command"
-
-
-def _threshold(old: Task, new: Task) -> _Judged:
-    before, after, way = (
-        getattr(old, "threshold", None),
-        getattr(new, "threshold", None),
-        getattr(new, "direction", None),
-    )
-    if after is None:
-        return Class.WEAKENED, "{} has no threshold any more"
-    if before is None:
-        return Class.STRENGTHENED, "{} has a threshold now"
-    if getattr(old, "direction", None) != way:
-        return Class.WEAKENED, "{} has another threshold, in the other direction"
-    if (after > before) if way == "lower" else (after < before):
-        return Class.WEAKENED, "{} has a looser threshold"
-    return Class.STRENGTHENED, "{} has a tighter threshold"
-
-
-def _direction(old: Task, new: Task) -> _Judged:
-    before, after = getattr(old, "direction", None), getattr(new, "direction", None)
-    if after is None:
-        return Class.WEAKENED, "{} has no direction any more"
-    if before is None:
-        return Class.STRENGTHENED, "{} has a direction now"
-    return Class.WEAKENED, "{} takes for better what was worse"
-
-
-def _k(old: Task, new: Task) -> _Judged:
-    if getattr(new, "k", 0) > getattr(old, "k", 0):
-        return Class.WEAKENED, "{} keeps more of what it chooses from"
-    return Class.STRENGTHENED, "{} keeps fewer of what it chooses from"
-
-
-def _always(kind: Class, says: str) -> Callable[[Task, Task], _Judged]:
-    return lambda _old, _new: (kind, says)
-
-
-_FIELDS: Final[dict[str, Callable[[Task, Task], _Judged]]] = {
-    "required": _required,
-    "isolation": _isolation,
-    "join": _join,
-    "stage": _stage,
-    "needs": _needs,
-    "prompt": _always(Class.CHANGED, "{} is told something else"),
-    "command": _command,
-    "harness": _always(Class.CHANGED, "{} has another harness"),
-    "model": _always(Class.CHANGED, "{} has another model"),
-    "effort": _always(Class.CHANGED, "{} has another effort"),
-    "threshold": _threshold,
-    "direction": _direction,
-    "k": _k,
-    "op": _always(Class.WEAKENED, "{} is another operation of the engine"),
-}

@@ -15,7 +15,7 @@ from rewritten import rewrite
 from weaker import GOLDEN, renamed, weakenings, with_task, without_edge, without_task
 
 from crucible.compiler import gate
-from crucible.compiler.change import Class
+from crucible.compiler.change import Change, Class
 from crucible.compiler.diff import VERDICTS, Diff, compare
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.gate import Gate, Inject
@@ -186,12 +186,105 @@ def test_a_change_has_its_class(what: str) -> None:
     assert (gravest is Class.WEAKENED) == (kind is Class.WEAKENED)
 
 
+LADDER = with_task(with_task(BASE, "grade", tiebreak=None), "small", required=True, depends_on=("fast",))
+CUSTOM = BASE.replace(type="custom")
+
+# The way back of some changes, and what needs another workflow to start from: old, new, class, task and field.
+MORE: dict[str, tuple[ir.Workflow, ir.Workflow, Class, tuple[str | None, str]]] = {
+    "a lane that asks more": (CUSTOM, BASE, Class.STRENGTHENED, (None, "type")),
+    "a result where there was none": (CUSTOM.replace(result=None), CUSTOM, Class.REWIRED, (None, "result")),
+    "a result further on": (CUSTOM.replace(result="grade"), CUSTOM, Class.REWIRED, (None, "result")),
+    "a tiebreak added": (with_task(BASE, "grade", tiebreak=None), BASE, Class.STRENGTHENED, ("grade", "tiebreak")),
+    "a score with more behind it": (
+        LADDER, with_task(LADDER, "grade", source="small"), Class.REWIRED, ("grade", "source")
+    ),
+    "a decide that waits for more": (
+        BASE, with_task(BASE, "keep", depends_on=("grade", "right")), Class.STRENGTHENED, ("keep", "depends_on")
+    ),
+    "a decide that waits for less": (
+        with_task(BASE, "keep", depends_on=("grade", "right")), BASE, Class.WEAKENED, ("keep", "depends_on")
+    ),
+    "an edge that another path implies": (
+        with_task(BASE, "smoke", depends_on=("critic", "invent")), BASE, Class.REWIRED, ("smoke", "depends_on")
+    ),
+    "a command isolated": (BASE, with_task(BASE, "smoke", isolation="worktree"), Class.REWIRED, ("smoke", "isolation")),
+    "out of the epilogue, required": (
+        with_task(BASE, "small", stage="epilogue", required=True), with_task(BASE, "small", required=True),
+        Class.STRENGTHENED, ("small", "stage"),
+    ),
+    "out of the epilogue, advisory": (
+        with_task(BASE, "report", depends_on=()), with_task(BASE, "report", stage="iteration"),
+        Class.REWIRED, ("report", "stage"),
+    ),
+    "looser in the other direction": (
+        BASE, with_task(BASE, "fast", threshold=6.0, direction="higher"), Class.WEAKENED, ("fast", "threshold")
+    ),
+    "another operation": (
+        BASE,
+        BASE.replace(task=tuple(each.replace(op="apply") if each.name == "invent" else each for each in BASE.task)),
+        Class.WEAKENED, ("invent", "op"),
+    ),
+    "a command that measures": (
+        BASE,
+        BASE.replace(task=tuple(
+            ir.EvaluateTask(name="smoke", command="./smoke.sh", depends_on=("critic",))
+            if each.name == "smoke" else each for each in BASE.task
+        )),
+        Class.STRENGTHENED, ("smoke", "kind"),
+    ),
+    "a command that is a turn": (
+        BASE,
+        BASE.replace(task=tuple(
+            ir.AgentTask(name="smoke", prompt="Try it.", depends_on=("critic",)) if each.name == "smoke" else each
+            for each in BASE.task
+        )),
+        Class.WEAKENED, ("smoke", "kind"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MORE)
+def test_a_change_from_elsewhere_has_its_class(what: str) -> None:
+    """As above, with the workflow before it beside the one after it."""
+    old, new, kind, about = MORE[what]
+    difference = compare(old, new)
+    assert kind in {each.kind for each in difference.changes if (each.task, each.field) == about}
+    assert (difference.verdict == "weakened") == (kind is Class.WEAKENED)
+
+
+def test_a_workspace_that_nothing_reaches_is_measured_in_vain() -> None:
+    """What makes the thing that is measured may not be isolated from the measurement."""
+    draft = ir.AgentTask(name="draft", prompt="Write.")
+    check = ir.EvaluateTask(name="check", command="./check.sh", depends_on=("draft",))
+    before = ir.Workflow(type="custom", task=(draft, check), result="check")
+    after = with_task(before, "draft", isolation="worktree")
+    weaker = [(change.task, change.kind) for change in compare(before, after).changes if change.kind is Class.WEAKENED]
+    assert weaker == [("check", Class.WEAKENED)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "verdict"),
+    [
+        ((), "unchanged"),
+        ((Class.COSMETIC,), "cosmetic"),
+        ((Class.STRENGTHENED, Class.COSMETIC), "strengthened"),
+        ((Class.CHANGED, Class.STRENGTHENED), "changed"),
+        ((Class.REWIRED,), "changed"),
+        ((Class.WEAKENED, *Class), "weakened"),
+    ],
+)
+def test_the_verdict_is_that_of_the_gravest(kinds: tuple[Class, ...], verdict: str) -> None:
+    """And no other number of changes outweighs a weakening."""
+    changes = tuple(Change(kind, None, "", "") for kind in kinds)
+    assert compare(BASE, BASE)._replace(changes=changes).verdict == verdict
+
+
 TOP = ir.Workflow(
     type="custom",
     result="best",
     task=(
         *(ir.EvaluateTask(name=name, command=f"./{name}.sh", required=False) for name in "abc"),
-        ir.TopKTask(name="best", k=1, direction="lower", depends_on=("a", "b", "c")),
+        ir.TopKTask(name="best", k=2, direction="lower", depends_on=("a", "b", "c")),
     ),
 )
 
@@ -199,7 +292,8 @@ TOP = ir.Workflow(
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [
-        ({"k": 2}, Class.WEAKENED),
+        ({"k": 3}, Class.WEAKENED),
+        ({"k": 1}, Class.STRENGTHENED),
         ({"direction": "higher"}, Class.WEAKENED),
         ({"depends_on": ("a", "b")}, Class.WEAKENED),
         ({"required": False}, Class.WEAKENED),
@@ -208,7 +302,14 @@ TOP = ir.Workflow(
 )
 def test_a_choice_that_is_wider_or_of_fewer_is_weaker(changes: dict[str, Any], kind: Class) -> None:
     """To keep more, or to choose from less, proves less about what is kept."""
-    assert compare(TOP, with_task(TOP, "best", **changes)).changes[0].kind is kind
+    found = compare(TOP, with_task(TOP, "best", **changes)).changes
+    assert {change.kind for change in found if change.task == "best"} == {kind}
+
+
+def test_more_to_choose_from_proves_more() -> None:
+    """The way back."""
+    found = compare(without_edge(TOP, "best", "c"), TOP).changes
+    assert [(change.kind, change.edge) for change in found] == [(Class.STRENGTHENED, ("best", "c"))]
 
 
 def test_a_dependency_that_was_the_only_one_is_missed() -> None:
@@ -239,6 +340,22 @@ def test_a_rename_hides_no_weakening(name: str) -> None:
         disguised = renamed(after)
         found[what] = compare(before, disguised.replace(task=disguised.task[::-1])).verdict
     assert {what for what, verdict in found.items() if verdict != "weakened"} == set()
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_no_company_hides_a_weakening(name: str) -> None:
+    """Half of the tasks have new names, a check was added somewhere, and the order is any."""
+    before = expanded(WORKFLOWS[name])
+    for number, (what, after) in enumerate([("nothing", before), *weakenings(before)]):
+        if after.result is not None and after.result not in [each.name for each in after.task]:
+            continue
+        chance = random.Random(number)
+        other = renamed(after, [each.name for each in after.task if chance.random() < 0.5])
+        inside = [each.name for each in other.task if not each.is_epilogue and each.name != other.result]
+        extra = ir.EvaluateTask(name="one more", command="./more.sh", depends_on=(chance.choice(inside),))
+        tasks = chance.sample([*other.task, extra], len(other.task) + 1)
+        found = compare(before, other.replace(task=tuple(tasks)))
+        assert (found.verdict == "weakened") == (what != "nothing"), what
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
@@ -374,6 +491,7 @@ def test_injects_are_the_files_that_they_bring() -> None:
         ('measure_cmd = "./measure.sh"', 'measure_cmd = "./other.sh"', Class.CHANGED),
         ('measure_cmd = "./measure.sh"', "measure_cmd = 'echo {}'", Class.WEAKENED),
         ('measure_cmd = "./measure.sh"', "", Class.WEAKENED),
+        ('good_cmd = "./good.sh"', 'good_cmd = "./better.sh"', Class.CHANGED),
         ('good_cmd = "./good.sh"\nbad_cmd = "./bad.sh"', "", Class.WEAKENED),
         ("runs = 3", "runs = 2", Class.WEAKENED),
         ("runs = 3", "", Class.WEAKENED),
@@ -401,6 +519,14 @@ def test_every_frozen_inject_of_a_golden_pack_is_missed(pack: Path) -> None:
             after = before._replace(injects=injects)
             verdict = compare(workflow, workflow, before, after).verdict
             assert verdict == ("weakened" if inject.frozen else "changed" if target not in injects else "unchanged")
+
+
+def test_a_gate_that_is_set_up_proves_more() -> None:
+    """A judge, its controls and what is frozen, where there were none."""
+    kinds = {change.field: change.kind for change in compare(BASE, BASE, gate_of(""), gate_of(FROZEN, *FILES)).changes}
+    stronger = {field for field, kind in kinds.items() if kind is Class.STRENGTHENED}
+    assert stronger >= {"judge.measure_cmd", "judge.selftest.good_cmd", "judge.selftest.bad_cmd"}
+    assert Class.WEAKENED not in kinds.values()
 
 
 def test_the_content_of_an_injected_file_counts() -> None:

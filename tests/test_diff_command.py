@@ -187,3 +187,12 @@ def test_comparing_touches_nothing(top: Path, tmp_path: Path) -> None:
     crucible(*DIFF, "HEAD:pack/workflow.star", "pack/workflow.star", cwd=top, env={"TMPDIR": str(tmp_path / "t")})
     assert state(top) == before
     assert os.listdir(tmp_path / "t") == []
+
+
+def test_what_cannot_be_drawn_is_2(top: Path) -> None:
+    """Who asks for pictures wants them; no folder is made without them."""
+    options = ("HEAD:pack/workflow.star", "pack/workflow.star", "--render", "pictures")
+    done = crucible(*DIFF, *options, cwd=top, env={"CRUCIBLE_DOT": "/nowhere/dot"})
+    assert (done.status, done.out) == (2, b"")
+    assert b"/nowhere/dot" in done.err
+    assert not (top / "pictures").exists()

@@ -335,3 +335,27 @@ def test_a_step_that_cannot_review_fails(tmp_path: Path, runner: dict[str, str])
         assert subprocess.run(
             ["bash", "-e", "-c", step["run"]], cwd=top, env=environment, capture_output=True, check=False
         ).returncode
+
+
+def test_a_repository_around_the_pack_has_its_scripts(tmp_path: Path) -> None:
+    """What a manifest's [repo] names outside of the pack is there at a revision, too."""
+    source = 'workflow(type = "custom", tasks = [command(name = "a", run = "./tools/{}.sh")])\n'
+    manifest = '[repo]\npath = "../.."\n'
+    before = {"tools/there.sh": "true", "packs/k/crucible.toml": manifest, "packs/k/workflow.star": source.format("x")}
+    top = changed(tmp_path, before, {"packs/k/workflow.star": source.format("there")})
+    assert "script-not-in-pack" not in [each["code"] for each in packs(top)["packs/k"]["diagnostics"]]
+    git(top, "tag", "-f", "base")
+    commit(top, {"packs/k/workflow.star": source.format("gone")})
+    assert "script-not-in-pack" in [each["code"] for each in packs(top)["packs/k"]["diagnostics"]]
+
+
+def test_a_review_without_pictures_is_a_review(tmp_path: Path) -> None:
+    """A machine that cannot draw says so, and the verdict stands."""
+    top = changed(tmp_path, full("k"), full("k", WEAKER))
+    options = ("review", "--base", "base", "--head", "main", "--render", "pictures")
+    done = crucible(*options, cwd=top, env={"CRUCIBLE_DOT": "/nowhere/dot"})
+    assert done.status == 0
+    assert done.out.startswith(b"**Weakened:** ")
+    assert b"![" not in done.out
+    assert done.err.startswith(b"crucible: k: no pictures: ")
+    assert not (top / "pictures").exists()

@@ -1,7 +1,7 @@
 """Every way to make a workflow prove less that the definition of weakened names, for any workflow (tooling.md §5)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,18 +36,16 @@ def without_edge(workflow: ir.Workflow, name: str, other: str) -> ir.Workflow:
     return with_task(workflow, name, depends_on=tuple(each for each in task.depends_on if each != other))
 
 
-def renamed(workflow: ir.Workflow) -> ir.Workflow:
-    """Return a workflow in which every task has another name."""
+def renamed(workflow: ir.Workflow, kept: Collection[str] = ()) -> ir.Workflow:
+    """Return a workflow in which every task has another name, but for those that keep theirs."""
 
     def new(name: str | None) -> str | None:
-        return None if name is None else f"{name} anew"
+        return name if name is None or name in kept else f"{name} anew"
 
     tasks = []
     for task in workflow.task:
-        changes: dict[str, Any] = {
-            "name": new(task.name),
-            "depends_on": tuple(f"{name} anew" for name in task.depends_on),
-        }
+        depends_on = tuple(new(name) for name in task.depends_on)
+        changes: dict[str, Any] = {"name": new(task.name), "depends_on": depends_on}
         if isinstance(task, ir.EngineTask):
             changes |= {"source": new(task.source), "tiebreak": new(task.tiebreak)}
         tasks.append(task.replace(**changes))

@@ -64,7 +64,7 @@ def to_text(diff: Diff, old: str, new: str) -> str:
     lines = [f"{diff.verdict}: {MEANINGS[diff.verdict]} ({harmless(old)} -> {harmless(new)})"]
     width = max(map(len, Class))
     for change in diff.changes:
-        told = all(value is None or value in change.names for value in (change.old, change.new))
+        told = not change.field or all(value is None or value in change.names for value in (change.old, change.new))
         values = "" if told else " -> ".join(text or _NOTHING for text in _values(change))
         lines.append(f"  {change.kind.value:<{width}}  {harmless(change.sentence)}{f': {values}' if values else ''}")
     return "".join(f"{line}\n" for line in lines)
@@ -157,7 +157,7 @@ def marks(diff: Diff) -> tuple[Marks, Marks]:
     return (
         Marks(
             changes={**{task: "weakened" for task in old_weak if task in old_names}, **gone},
-            notes={task: says for task, says in old_weak.items() if task in old_names},
+            notes={task: says for task, says in old_weak.items() if task in old_names and task not in gone},
             edges={edge: "weakened" if edge in broken else "removed" for edge in sorted(lost)},
             title="before",
         ),

@@ -1,0 +1,82 @@
+"""What stands where in a workflow: what leads to its result, what a passing task proves, what a measurement sees.
+
+In goes a graph with a number for each task that both sides of a comparison share; out come answers in these.
+"""
+
+from collections.abc import Callable
+
+from crucible.compiler.analysis.graph import Graph
+from crucible.schemas.ir import AgentTask, CommandTask, EngineTask
+
+
+class Standing:
+    """One workflow in terms of identities: that of a matched task is its old index, that of a new one is negative.
+
+    ``leads`` are the tasks that lead to the result, and itself; without a result all of the iteration. ``proven``
+    has for each task those that must have passed when it has.
+    """
+
+    def __init__(self, graph: Graph, identity: Callable[[int], int]) -> None:
+        self.workflow = graph.workflow
+        self.tasks = {identity(index): task for index, task in enumerate(graph.tasks)}
+        self.ids = {task.name: one for one, task in self.tasks.items()}
+        self.depends = {identity(index): tuple(identity(to) for to in edges) for index, edges in enumerate(graph.edges)}
+        self.above = {
+            identity(index): frozenset(identity(to) for to in graph.ancestors(index))
+            for index in range(len(graph.tasks))
+        }
+        result = graph.find(graph.workflow.result)
+        self.result = None if result is None else identity(result)
+        if self.result is None:
+            self.leads = frozenset(one for one, task in self.tasks.items() if not task.is_epilogue)
+        else:
+            self.leads = self.above[self.result] | {self.result}
+        self.proven: dict[int, frozenset[int]] = {one: frozenset() for one in self.tasks}
+        for index in graph.order:
+            one = identity(index)
+            below = [self.proven[to] | {to} for to in self.depends[one]]
+            if below:
+                self.proven[one] = frozenset.intersection(*below) if self.is_any(one) else frozenset().union(*below)
+            scores = graph.find(getattr(graph.tasks[index], "source", None))
+            if scores is not None:  # a grade is none without its score, whatever it joins
+                self.proven[one] |= {identity(scores)} | self.proven[identity(scores)]
+
+    def is_any(self, one: int) -> bool:
+        """Tell whether a task needs only one of its dependencies to pass."""
+        return self.tasks[one].join == "passed" and len(self.depends[one]) > 1
+
+    def shapes(self, one: int) -> bool:
+        """Tell whether what a task does reaches what later tasks find in the workspace."""
+        task = self.tasks[one]
+        if isinstance(task, EngineTask):
+            return task.op in ("propose", "apply")
+        return isinstance(task, (AgentTask, CommandTask)) and task.isolation is None
+
+    def shaping(self, one: int) -> frozenset[int]:
+        """Return the tasks before one whose work it finds."""
+        return frozenset(other for other in self.above[one] if self.shapes(other))
+
+    def agents_behind(self, one: int) -> list[int]:
+        """Return the tasks on the way to the result that may change by judgement what a task has measured."""
+        return [
+            other
+            for other in self.tasks
+            if other in self.leads
+            and one in self.above[other]
+            and (isinstance(self.tasks[other], AgentTask) or self.tasks[other].operation == "propose")
+            and self.shapes(other)
+        ]
+
+    def together(self, one: int) -> frozenset[int]:
+        """Return the other tasks of a task's conversation."""
+        session = self.tasks[one].session
+        if session is None:
+            return frozenset()
+        return frozenset(other for other, task in self.tasks.items() if task.session == session and other != one)
+
+    def evidence(self, name: str | None) -> frozenset[int]:
+        """Return what stands behind a reading: the task that gives it and all before it, but for grades."""
+        one = self.ids.get(name or "")
+        if one is None:
+            return frozenset()
+        return frozenset(each for each in self.above[one] | {one} if self.tasks[each].operation != "grade")

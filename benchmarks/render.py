@@ -1,12 +1,11 @@
 """Measure what `plan render` costs beside compiling and the drawing program's own time: `make bench`.
 
-Each round starts the three processes after one another, so that they share the machine's mood; the median of the
-differences counts.
+Each round starts the processes after one another; of each the fastest counts, for whatever else the machine does only
+makes one slower.
 """
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,7 +37,14 @@ def main() -> int:
             dot = picture.to_dot(workflow).encode()
             # A large picture is measured before it is drawn.
             styles = ("png",) if tasks == _SIZES[0] else ("svg", "png")
-            cost = statistics.median(_round(path, dot, styles) for _ in range(rounds))
+            commands = [
+                ([*_COMMAND, "render", "--file", path], b""),
+                ([*_COMMAND, "compile-workflow", "--file", path], b""),
+                *(([find_program(), "-Kdot", f"-T{style}"], dot) for style in styles),
+            ]
+            times = [[_time(*command) for command in commands] for _ in range(rounds)]
+            rendering, *parts = (min(column) for column in zip(*times, strict=True))
+            cost = rendering - sum(parts)
             what = f"plan render of {tasks} tasks, beside compiling and drawing"
             print(f"{what:60} {cost:6.1f} ms (at most {_MOST:.1f})")
             costs.append(cost)
@@ -54,14 +60,7 @@ def _source(tasks: int) -> str:
     return "\n".join([*lines, f'workflow(type = "custom", tasks = [{", ".join(f"t{n}" for n in range(tasks))}])\n'])
 
 
-def _round(path: str, dot: bytes, styles: tuple[str, ...]) -> float:
-    """Return what one rendering cost beside its two parts, in milliseconds."""
-    compiling = _time([*_COMMAND, "compile-workflow", "--file", path])
-    drawing = sum(_time([find_program(), "-Kdot", f"-T{style}"], dot) for style in styles)
-    return _time([*_COMMAND, "render", "--file", path]) - compiling - drawing
-
-
-def _time(command: list[str], data: bytes = b"") -> float:
+def _time(command: list[str], data: bytes) -> float:
     """Return how long a process took, in milliseconds."""
     begin = time.perf_counter()
     subprocess.run(command, input=data, capture_output=True, check=True)

@@ -22,12 +22,16 @@ __all__ = ["CHANGES", "STATES", "Drawing", "Marks", "Undrawable", "draw", "to_do
 STATES: Final = ("pass", "fail", "blocked", "skipped", "truncated")
 CHANGES: Final = ("added", "removed", "weakened", "changed")
 
-_BROAD: Final = 16  # tasks side by side; more of one level stand in several rows,
-_ROW: Final = 11  # of so many tasks,
-_LOOSE: Final = 4  # but where they have more edges each than that: between rows these take more room than they save
+_BROAD: Final = 9  # tasks side by side; more of one level stand in several rows, if there is room above and below
+_TOO_BROAD: Final = 20  # and so many in any case,
+_ROW: Final = 11  # a row of so many,
+_TASK_WIDTH, _EDGE_WIDTH = 200, 6  # if that is narrower: edges that go past rows take room, too (points, about)
+_MOST_SPAN: Final = 4_000  # levels that all edges cross; beyond, a layout takes minutes and nobody could follow an edge
+_CROWDED: Final = 300  # from here on the edges take more room than the tasks
 _MANY_EDGES: Final = 400  # from here on a layout that is less good takes seconds less
 _MANY_TASKS: Final = 48  # from here on a picture is measured before it is drawn
 _SMALLER: Final = "the picture is drawn to a smaller scale, or it would be too large; a part of it may do (--focus)"
+_IMPLIED: Final = "arrows that others imply are left out"
 _TOOLTIP_COLUMNS: Final = 300
 _LOOP: Final = ("propose", "apply", "measure", "decide")
 
@@ -108,6 +112,19 @@ class _Plan:
         self.sessions = {name: label.SESSIONS[n % len(label.SESSIONS)] for n, name in enumerate(names)}
         self.groups = self._groups()
         self.rows = self._rows()
+        self.edges = [(index, to) for index, found in enumerate(self.graph.edges) for to in found]
+        self.span = self._span()
+        self.is_reduced = False
+        if self.span > _MOST_SPAN:
+            kept = self.graph.reduction()
+            self.is_reduced = len(kept) < len(self.edges)
+            self.edges = [edge for edge in self.edges if edge in kept]
+            self.span = self._span()
+
+    def _span(self) -> int:
+        """Count the levels that the edges cross, all together."""
+        rows = self.rows
+        return sum(rows[index].rank - rows[to].rank for index, to in self.edges if index in rows and to in rows)
 
     def _groups(self) -> list[str]:
         """Return for each task the group it is drawn in: "" or the path of clusters.
@@ -145,17 +162,19 @@ class _Plan:
             for to in self._edges(index):
                 dependents[to] += 1
         above: dict[int, int] = {}
-        for members in by_level.values():
+        for (is_late, level), members in by_level.items():
+            count = max(2, -(-len(members) // _ROW))
             touching = sum(len(self._edges(index)) + dependents[index] for index in members)
-            if len(members) <= _BROAD or touching > _LOOSE * len(members):
+            beside = max(len(by_level.get((is_late, level + step), ())) for step in (-1, 1))
+            broad = _BROAD if 2 * beside <= len(members) else _TOO_BROAD
+            saved = (len(members) - len(members) // count) * _TASK_WIDTH
+            if len(members) <= broad or saved <= touching * _EDGE_WIDTH:
                 continue
-            count = -(-len(members) // _ROW)
             by_group: dict[str, list[int]] = {}
             for index in sorted(members):
                 by_group.setdefault(self.groups[index], []).append(index)
             for group in by_group.values():
-                broad = -(-len(group) // count)
-                above |= dict(zip(group[broad:], group, strict=False))
+                above |= dict(zip(group[-(-len(group) // count) :], group, strict=False))
         rows: dict[int, _Row] = {}
         for index in sorted(levels, key=lambda index: (levels[index], index)):
             over = [rows[to].rank + 1 for to in [*self._edges(index), *([above[index]] if index in above else [])]]
@@ -170,14 +189,12 @@ class _Plan:
         clusters: dict[str, Any] = {"": dot}
         for index in range(len(self.ids)):
             path = self.groups[index]
-            if path not in clusters:
-                clusters[path] = graphviz.Digraph(
-                    f"cluster_{path}", graph_attr=_CLUSTERS[path.split("/")[-1].split(" ")[0]]
-                )
+            for each in (path.partition("/")[0], path):
+                if each not in clusters:
+                    clusters[each] = graphviz.Digraph(f"cluster_{each}", graph_attr=_cluster(each))
             clusters[path].node(self.ids[index], **self._node(index))
         for path in sorted((path for path in clusters if path), key=lambda path: -path.count("/")):
-            parent = path.rpartition("/")[0]
-            clusters.setdefault(parent, dot).subgraph(clusters[path])
+            clusters[path.rpartition("/")[0]].subgraph(clusters[path])
         self._add_edges(dot)
         if self.workflow.is_splice:
             self._add_loop(dot)
@@ -190,9 +207,8 @@ class _Plan:
         return label.node(task, self.prompts, self.sessions, paint, is_result=is_result)
 
     def _add_edges(self, dot: Any) -> None:
-        for index, task in enumerate(self.workflow.task):
-            for to in self.graph.edges[index]:
-                dot.edge(self.ids[to], self.ids[index], **self._edge(task, self.workflow.task[to]))
+        for index, to in self.edges:
+            dot.edge(self.ids[to], self.ids[index], **self._edge(self.workflow.task[index], self.workflow.task[to]))
         for index, row in self.rows.items():
             if row.above is not None:
                 dot.edge(self.ids[row.above], self.ids[index], style="invis")
@@ -242,10 +258,10 @@ class _Plan:
             "bgcolor": "white",
             "newrank": "true",  # else a group may stand above what it depends on
             "pad": "0.2",
-            "nodesep": "0.06" if any(row.above is not None for row in self.rows.values()) else "0.3",
+            "nodesep": "0.06" if self.span > _CROWDED else "0.3",
             "ranksep": "0.45",
-            "size": f"{MOST_PIXELS / DPI:.2f}",
-            **(_HASTE if sum(map(len, self.graph.edges)) > _MANY_EDGES else {}),
+            "size": f"{MOST_PIXELS / DPI - 0.01:.2f}",
+            **(_HASTE if len(self.edges) > _MANY_EDGES else {}),
         }
 
     def heading(self) -> str:
@@ -258,8 +274,8 @@ class _Plan:
         lane, _, rest = self.heading().partition(" · ")
         title = f"<B>{label.font(lane, 15, INK)}</B>{label.font(f' · {rest}', 12, FAINT)}"
         rows = [f"<TR><TD>{title}</TD></TR>"]
-        if self.marks.title:
-            rows.append(f"<TR><TD>{label.font(harmless(self.marks.title), 11, INK)}</TD></TR>")
+        lines = [self.marks.title, _IMPLIED if self.is_reduced else ""]
+        rows += [f"<TR><TD>{label.font(harmless(line), 11, INK)}</TD></TR>" for line in lines if line]
         chips = self._legend()
         if chips:
             rows.append(f"<TR><TD>{label.chips(chips)}</TD></TR>")
@@ -318,7 +334,10 @@ class _Titles:
 
     def __init__(self, plan: _Plan) -> None:
         self._plan = plan
-        self._titles: dict[str, tuple[str, str]] = {f"cluster_{path}": (_group(path), "") for path in plan.groups}
+        self._titles: dict[str, tuple[str, str]] = {}
+        for path in filter(None, plan.groups):
+            for each in (path.partition("/")[0], path):
+                self._titles[f"cluster_{each}"] = (_cluster(each)["label"], "")
         self._titles |= {f"[{name}]": (_ghost(name), "") for name in _LOOP}
         for index, task in enumerate(plan.workflow.task):
             self._titles[plan.ids[index]] = (task.name, self._describe(task))
@@ -361,5 +380,6 @@ def _element(name: str, text: str) -> str:
     return f"<{name}>{label.escape(text)}</{name}>\n"
 
 
-def _group(path: str) -> str:
-    return _CLUSTERS[path.rsplit("/", maxsplit=1)[-1].split(" ", maxsplit=1)[0]]["label"] if path else ""
+def _cluster(path: str) -> dict[str, str]:
+    """Return the attributes of a group."""
+    return _CLUSTERS[path.rsplit("/", maxsplit=1)[-1].split(" ", maxsplit=1)[0]]

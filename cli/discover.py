@@ -18,10 +18,11 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class Found(NamedTuple):
-    """A directory's sources, and the directories below it that could not be listed, with the reasons."""
+    """A directory's sources, the directories below it that could not be listed, with the reasons, and broken links."""
 
     files: list[str]
     unlisted: list[tuple[str, str]]
+    broken: list[str]
 
 
 class _Ignored(NamedTuple):
@@ -39,6 +40,7 @@ def discover(directory: str) -> Found:
         above = []  # who names an ignored directory means it
     files: list[str] = []
     unlisted: list[tuple[str, str]] = []
+    broken: list[str] = []
     pending = [(directory, start, above)]
     while pending:
         shown, folder, ignored = pending.pop()
@@ -54,12 +56,13 @@ def discover(directory: str) -> Found:
             name, path = entry.name, os.path.join(folder, entry.name)
             below = name if shown in ("", ".") else os.path.join(shown, name)
             if name in (SOURCE, MANIFEST):
-                if entry.is_file() and not _is_ignored(path, ignored):
-                    files.append(below)
+                is_broken = entry.is_symlink() and not os.path.exists(path)
+                if (is_broken or entry.is_file()) and not _is_ignored(path, ignored):
+                    (broken if is_broken else files).append(below)
             elif entry.is_dir(follow_symlinks=False) and not _is_apart(path) and not _is_ignored(f"{path}/", ignored):
                 folders.append((below, path, ignored))
         pending.extend(reversed(folders))
-    return Found(sorted(files), unlisted)
+    return Found(sorted(files), unlisted, sorted(broken))
 
 
 def _is_apart(path: str) -> bool:

@@ -92,6 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         if stdin is not None and isinstance(stdin.data, bytes):
             mended = linted[0].new.get(stdin.path, (b"", stdin.data))[1]
             product(mended.decode(errors="surrogateescape"))
+        if stdin is None:
+            linted = _fresh(groups, linted)
         problems += unwritten
         is_readable &= not unwritten
     diagnostics = arrange(
@@ -126,39 +128,59 @@ def _groups(paths: list[str], stdin_filename: str | None) -> tuple[list[_Group],
     """Return the sources that the arguments name, by directory, and what is wrong with the folders not to be listed."""
     found: dict[str, _Group] = {}
     problems: list[Diagnostic] = []
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    broken: set[str] = set()
 
-    def group(path: str) -> _Group:
-        folder = os.path.dirname(path)
-        return found.setdefault(folder, _Group(folder, [], []))
+    def add(source: Input, *, is_manifest: bool = False) -> None:
+        folder, name = os.path.split(_plain(source.path))
+        place = _real(folder)
+        if (place, name) in seen:
+            return
+        seen.add((place, name))
+        group = found.setdefault(place, _Group(folder, [], []))
+        path = os.path.join(group.folder, name)
+        if is_manifest:
+            group.manifests.append(path)
+        else:
+            group.sources.append(source._replace(path=path))
 
     for name in paths:
         if name != "-" and os.path.isdir(name):
             continue
         source = named_input(name, stdin_filename if name == "-" else None)
-        path = _plain(relative(source.path))
-        if path not in seen:
-            seen.add(path)
-            group(path).sources.append(source._replace(path=path))
+        add(source._replace(path=relative(source.path)))
     for name in paths:
         if name == "-" or not os.path.isdir(name):
             continue
         below = discover(_plain(relative(name)) or ".")
         problems += [Diagnostic(UNREADABLE, f"cannot list {folder}: {why}") for folder, why in below.unlisted]
-        for path in map(_plain, below.files):
-            if path not in seen:
-                seen.add(path)
-                if os.path.basename(path) == MANIFEST:
-                    group(path).manifests.append(path)
-                else:
-                    group(path).sources.append(Input(path, None))
+        broken.update(map(_plain, below.broken))
+        for path in below.files:
+            add(Input(path, None), is_manifest=os.path.basename(path) == MANIFEST)
+    problems += [Diagnostic(UNREADABLE, f"{link} is a link that leads nowhere") for link in sorted(broken)]
     return list(found.values()), problems
+
+
+def _real(path: str) -> str:
+    """Return what a path leads to; itself where the working directory is gone."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return path
 
 
 def _plain(path: str) -> str:
     """Return a path without what does not change its meaning, so that a file has one name."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    return ("/" if path.startswith("/") else "") + "/".join(parts)
+    plain = ("/" if path.startswith("/") else "") + "/".join(parts)
+    if ".." in parts:
+        shorter = os.path.normpath(plain)
+        if shorter.startswith(".."):
+            below = relative(_real(shorter))
+            shorter = shorter if os.path.isabs(below) else below
+        if _real(shorter) == _real(plain):  # not so where .. leaves a folder by a link
+            return "" if shorter == "." else shorter
+    return plain
 
 
 # Linting
@@ -180,6 +202,18 @@ def _lint_all(groups: list[_Group], *, fix: bool) -> list[_Linted]:
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _fresh(groups: list[_Group], linted: list[_Linted]) -> list[_Linted]:
+    """Return what is said once the mended files are written: who read one by a link read it as it was."""
+    written = {os.path.realpath(path) for each in linted for path in each.new}
+    stale = [
+        number
+        for number, each in enumerate(linted)
+        if any(path not in each.new and os.path.realpath(path) in written for path in each.files)
+    ]
+    again = dict(zip(stale, _lint_all([groups[number] for number in stale], fix=False), strict=True)) if stale else {}
+    return [again[n]._replace(new=each.new, fixed=each.fixed) if n in again else each for n, each in enumerate(linted)]
 
 
 def _lint(group: _Group, options: Options, *, fix: bool) -> _Linted:

@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from typing import Any, Final
 
 from crucible.compiler.attempt import Attempt
+from crucible.compiler.failure_words import NOT_A_VALUE, cleaned, cured
 from crucible.compiler.frontend import names, tree
 from crucible.compiler.frontend.binding import Problem, Spot
 from crucible.compiler.frontend.external import without_marks
@@ -25,32 +26,25 @@ from crucible.compiler.frontend.sandbox import Death, Sandbox, heap_is_full
 from crucible.compiler.frontend.scan import Fault, string_value
 from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.tears import Tears
-from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, constructors_of
+from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
+from crucible.compiler.lane_in_scope import is_unfinished, lane_in_scope
 from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, arrange, has_errors
 from crucible.schemas.span import Position, Span
-from crucible.schemas.spelling import nearest
 
-_NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
 _ODD_KEY: Final = "TypeError: unhashable type"
-_GUESS: Final = re.compile(r", did you mean `\w+`\?$")  # the library's own, which takes what is not near
 _TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
-_CALLEE: Final = re.compile(r"call to `?\d+\.(\w+)`?$")
 _TOO_DEEP: Final = ("Maximum depth of", "Cycle detected while converting")
 _NO_MEMORY: Final = ("MemoryError", "PanicException: capacity overflow")
 _TOO_MANY_CALLS: Final = "Starlark call stack overflow"
 _TRACE: Final = "__crucible_statement__"
 _APART: Final = "_ = 0; "
 _AT_A_TIME: Final = 500
-_OF_WORKFLOW: Final = CONSTRUCTORS["workflow"].rows
+_AGAIN: Final = 1.5  # seconds of one more evaluation, which comes on top of those of the first
 _TWICE_IN_A_LIST: Final = ("duplicate-task", "duplicate-dependency", "duplicate-field")
+_BAD_ELEMENT: Final = ("unknown-task", "invalid-field")
+_BRACKETS: Final = "[{}]"
 _QUOTED: Final = re.compile("r?[\"']")
-_CURES: Final = {
-    "Immutable": "this value can no longer be changed: a module's values are frozen once it is loaded; build a new one",
-    "This operation mutates an iterable for an iterator while iterating.": (
-        "a list or dict cannot be changed while a loop goes through it; collect the changes in another one"
-    ),
-}
 
 
 def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnostic]:
@@ -61,52 +55,6 @@ def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnost
         message = f"mistakes reported in one run may be at most {most:,}; there are more"
         diagnostics[most:] = [Diagnostic("limit-exceeded", message, attempt.files[0].shown)]
     return diagnostics
-
-
-def _lane_of(attempt: Attempt) -> str | None:
-    """Return the lane whose names are in scope; None where a mistake hides it, so that those of all lanes are.
-
-    Its argument or the constructor may be misspelt, or stand where the text is not Starlark.
-    """
-    if attempt.lane_fault or not attempt.lane_known:
-        return None
-    if attempt.lane_literal is None:
-        root = attempt.files[0].source
-        if root.faults or _is_unfinished(attempt) or any(map(_hides_lane, tree.walk(*root.statements))):
-            return None
-    return attempt.lane
-
-
-def _is_unfinished(attempt: Attempt) -> bool:
-    """Tell whether a source builds no workflow yet that would name its lane, and uses names of another than it has."""
-    found = {node.id for node in tree.walk(*attempt.files[0].source.statements) if isinstance(node, tree.Name)}
-    builds = [name for name in found & CONSTRUCTORS.keys() if CONSTRUCTORS[name].makes == "workflow"]
-    return not builds and bool(found & CONSTRUCTORS.keys() - constructors_of(attempt.lane).keys())
-
-
-def _hides_lane(node: tree.Node) -> bool:
-    """Tell whether a node is a call that was to be workflow(type = …) and is not."""
-    match node:
-        case tree.Call(function=tree.Name(id=name), arguments=arguments) if _is_nearly(name, "workflow"):
-            given = {argument.name.id for argument in arguments if argument.name is not None}
-            if any(argument.name is None and not argument.star for argument in arguments):
-                return bool(given)  # the lane may be the one without its name
-            return "type" in given or any(_is_nearly(each, "type") and each not in _OF_WORKFLOW for each in given)
-        case _:
-            return False
-
-
-def _is_nearly(word: str, name: str) -> bool:
-    return word == name or nearest(word, [name]) is not None
-
-
-def has_unknown_names(attempt: Attempt) -> bool:
-    """Tell whether the files read so far have a mistake with which evaluating makes no sense."""
-    lane = _lane_of(attempt)
-    return any(
-        file.source.faults or any(p.code == "unknown-name" for p in names.read(file.source, lane, {}).names)
-        for file in list(attempt.files.values())
-    )
 
 
 def loaded_from(files: Mapping[int, SourceFile], file: SourceFile) -> tuple[Related, ...]:
@@ -163,7 +111,7 @@ def _edit(file: SourceFile, suggestion: str, span: Span, node: tree.Node | None)
         return None  # the argument itself is written elsewhere
     if suggestion.endswith(" = {}") and isinstance(node, tree.Binary) and node.op == "==":
         return None  # "=" was meant
-    if suggestion == "[{}]" or suggestion.endswith(" = {}"):
+    if suggestion == _BRACKETS or suggestion.endswith(" = {}"):
         return Suggestion(suggestion.replace("{}", text), file.shown, span)
     if node is None and _QUOTED.match(text):
         node = tree.Literal(span, string_value(text))
@@ -185,6 +133,7 @@ class _Explanation:
         self._files = attempt.files
         self._loads: dict[int, tuple[Related, ...]] = {}
         self._places = places_of(attempt, sandbox)
+        self._ended_by_clock = False
 
     def run(self) -> list[Diagnostic]:
         """Say what reading shows, then, unless that forbids it, what evaluating and judging found."""
@@ -203,8 +152,8 @@ class _Explanation:
             or self._attempt.broken_module
         ):
             return diagnostics
-        if _lane_of(self._attempt) is None:
-            return [*diagnostics, *(self._unbuilt() if _is_unfinished(self._attempt) else ())]
+        if lane_in_scope(self._attempt) is None:
+            return [*diagnostics, *(self._unbuilt() if is_unfinished(self._attempt) else ())]
         if self._attempt.death is not None:
             return [*diagnostics, self._dead(self._attempt.death)]
         if answer is None:
@@ -222,6 +171,8 @@ class _Explanation:
         said = {(d.code, d.file, d.span): d.message for d in read}
         kept = [d for d in evaluated if said.get((d.code, d.file, d.span), d.message) == d.message]
         words = {(d.code, d.message) for d in read}
+        better = {(d.code, d.file, d.span, d.message) for d in kept}
+        diagnostics = [d for d in diagnostics if (d.code, d.file, d.span, d.message) not in better]
         kept = [d for d in kept if d.span is not None or (d.code, d.message) not in words]
         without = self._without_a_value([*kept, *diagnostics])
         kept = [d for d in kept if not any(self._holds(d, file, span) for file, span in without)]
@@ -294,7 +245,7 @@ class _Explanation:
 
     def _reading(self) -> Iterator[Diagnostic]:
         """Read the tree of every file for names, arguments and literals."""
-        lane = _lane_of(self._attempt)
+        lane = lane_in_scope(self._attempt)
         by_path = self._modules()
         for file in self._files.values():
             reading = names.read(file.source, lane, by_path)
@@ -398,7 +349,7 @@ class _Explanation:
                     finding.code, finding.message, lowered.places.resolve(finding.at), related, finding.suggestion
                 )
             )
-        findings = [f for f in findings if not is_placeholder(f.message)]
+        findings = _without_echo([f for f in findings if not is_placeholder(f.message)])
         return list(islice(self._each_once(findings), self._limits.mistakes + 1))
 
     def _each_once(self, findings: list[CallFinding]) -> Iterator[Diagnostic]:
@@ -472,7 +423,7 @@ class _Explanation:
         """Say in the evaluator's words what reading the tree did not find."""
         code = "syntax-error" if error["kind"] == "syntax" else "evaluation-error"
         file, span = self._error_place(error)
-        return Diagnostic(code, _clean(error.get("message", "the source cannot be evaluated")), file, span)
+        return Diagnostic(code, cured(cleaned(error.get("message", "the source cannot be evaluated"))), file, span)
 
     def _unfolded(self, error: dict[str, Any]) -> dict[str, Any]:
         """Return an error with its place inside the function that raised it.
@@ -514,8 +465,7 @@ class _Explanation:
 
     def _error(self, error: dict[str, Any], limit: list[Any] | None) -> Diagnostic:
         """Say what ended the evaluation, at the innermost authored place, with the calls that led there."""
-        message = _clean(error["message"])
-        message = _CURES.get(message, message)
+        message = cleaned(error["message"])
         error = self._unfolded(error)
         shown, span = self._error_place(error)
         related = self._places.callers(error["frames"], error["place"]) if span else ()
@@ -536,9 +486,9 @@ class _Explanation:
         if message.startswith("fail:"):
             text = message.removeprefix("fail:").removeprefix(" ") or "fail() was called without a text"
             return Diagnostic("evaluation-error", text, shown, span, related)
-        if _NOT_A_VALUE.match(message) or message.startswith((*_TOO_DEEP, _ODD_KEY)) or _TWICE.match(message):
+        if NOT_A_VALUE.match(message) or message.startswith((*_TOO_DEEP, _ODD_KEY)) or _TWICE.match(message):
             return self._bad_argument(error, message, related)
-        return Diagnostic("evaluation-error", _CALLEE.sub(r"call to \1()", message), shown, span, related)
+        return Diagnostic("evaluation-error", cured(message), shown, span, related)
 
     def _bad_argument(self, error: dict[str, Any], message: str, related: tuple[Related, ...]) -> Diagnostic:
         """Place a value that could not even be handed to a constructor at the argument that has it."""
@@ -546,7 +496,7 @@ class _Explanation:
         file = self._files[number]
         call = call_at(file, Position(line, column), "")
         name = call.function.id if call is not None and isinstance(call.function, tree.Name) else "a constructor"
-        twice, odd, kind = _TWICE.match(message), _NOT_A_VALUE.match(message), ""
+        twice, odd, kind = _TWICE.match(message), NOT_A_VALUE.match(message), ""
         if twice:
             code, text = "repeated-argument", f'{name}() is given "{twice[1]}" twice; remove one of the two'
         elif odd or message.startswith(_ODD_KEY):
@@ -585,7 +535,8 @@ class _Explanation:
                 lines.insert(statement.span.begin.line - 1, f"{_TRACE}({file.number}, {number})")
             texts[file.number] = "\n".join(lines)
 
-        self._evaluate_again(texts, trace=_TRACE)
+        if self._evaluate_again(texts, trace=_TRACE) is not None or self._ended_by_clock:
+            return None  # it did not come to where the first one ended
         place = self._attempt.trace
         return None if place is None or place not in statements else (self._files[place[0]], statements[place])
 
@@ -603,11 +554,12 @@ class _Explanation:
             found = self._file_of(str(loads[int(message["load"])].path.value))
             return {} if found is None else {"file": found.number, "text": texts[found.number]}
 
-        limits = self._limits._replace(seconds=min(self._limits.seconds, 3.0))
+        limits = self._limits._replace(seconds=min(self._limits.seconds, _AGAIN))
         try:
             with Sandbox(limits, serve) as sandbox:
                 return sandbox.ask({**self._attempt.request, "text": texts[0], **request})
-        except Death:
+        except Death as death:
+            self._ended_by_clock = not death.heap
             return None
 
     def _file_of(self, path: str) -> SourceFile | None:
@@ -657,6 +609,20 @@ class _Explanation:
         yield Diagnostic("no-workflow", message, root.shown, root.source.statements[-1].span)
 
 
+def _without_echo(findings: list[CallFinding]) -> list[CallFinding]:
+    """Return findings without those of what stands where a list belongs and would be no good element, either.
+
+    Putting it in brackets is then no cure.
+    """
+    bare = {f.place for f in findings if f.code == "wrong-type" and f.suggestion == _BRACKETS}
+    echoes = {f.place for f in findings if f.code in _BAD_ELEMENT and f.place in bare}
+    return [
+        f._replace(suggestion=None) if f.place in echoes else f
+        for f in findings
+        if f.place not in echoes or f.suggestion == _BRACKETS
+    ]
+
+
 def _is_better(found: Diagnostic, error: Diagnostic) -> bool:
     """Tell whether reading has said better what the evaluator says; its place of a load takes the alias in."""
     if error.span is None or found.span is None or found.file != error.file:
@@ -666,16 +632,6 @@ def _is_better(found: Diagnostic, error: Diagnostic) -> bool:
         is_of_meant = bool(meant) and error.message.startswith(f"Variable `{meant}` not found")
         return is_of_meant or (error.span.begin <= found.span.begin and found.span.end <= error.span.end)
     return found.span == error.span
-
-
-def _clean(message: str) -> str:
-    """Return the evaluator's words without what only its library knows."""
-    message = message.removeprefix("StarlarkError: ").replace("`opaque_python_object`", "`task or session`")
-    message = _GUESS.sub("", message)
-    bare = without_marks(message)
-    if bare == message or message.startswith("fail: "):
-        return bare
-    return f"{bare}; text of a parameter equals nothing and is no number: declare its choices or another type"
 
 
 def _checked(place: Any, files: Mapping[int, SourceFile]) -> Any:

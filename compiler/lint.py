@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from crucible.compiler.analysis import lint
-from crucible.compiler.analysis.lint.case import PackCase, TreeCase, Warned, Workspace
+from crucible.compiler.analysis.lint.case import Doubt, PackCase, TreeCase, Warned, Workspace
 from crucible.compiler.analysis.lint.edits import without_item
 from crucible.compiler.analysis.lint.suppression import suppress
 from crucible.compiler.analysis.lint.unused_prompt import FOLDER as PROMPTS
@@ -22,7 +22,6 @@ from crucible.compiler.frontend.lower import InCall
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Pack, Refusal, normalise
 from crucible.compiler.frontend.places import Place, Places, call_at
 from crucible.compiler.frontend.sandbox import Sandbox
-from crucible.compiler.frontend.scan import tokens
 from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.schemas.diagnostic import At, Diagnostic, Finding, Related, Severity, Suggestion, has_errors
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
 
 _REDUNDANT: Final = "redundant-dependency"
 _ROOTS: Final = frozenset(name for name, row in CONSTRUCTORS.items() if row.makes == "workflow")
+_BOUND_AND_READ: Final = 2  # occurrences of a name
+_PAIR: Final = 2
+_FEW: Final = 8  # unknown names: of more, any name may be what one of them means
 _ELSEWHERE: Final = ("param-without-example",)  # warnings that other stages give
 
 
@@ -71,10 +73,29 @@ def _own_files(attempt: Attempt) -> list[SourceFile]:
 
 
 class _Element(NamedTuple):
-    """Where a dependency is written, and the value of the argument that it is part of."""
+    """Where a dependency is written, and the value of the argument that it is part of.
+
+    ``inside`` is a place elsewhere where it is named, None when reading finds none. ``is_item`` tells an element of a
+    list in the call from an expression that several may come out of; ``path`` is the way to it.
+    """
 
     place: Place
     value: tree.Node
+    inside: Place | None
+    is_item: bool
+    path: tuple[int, ...]
+
+    @property
+    def key(self) -> "tuple[str, Span]":
+        """Return what all dependencies that are written here share."""
+        return self.place.file.shown, self.place.span
+
+    @property
+    def own(self) -> tuple[object, ...]:
+        """Return what those share that cannot be told apart but by the tasks: the name elsewhere, or way and calls."""
+        if self.inside is not None:
+            return self.inside.file.shown, self.inside.span
+        return (*self.key, self.path, self.place.callers)
 
 
 class _Linting:
@@ -93,6 +114,7 @@ class _Linting:
         self._sandbox = sandbox
         self._errors = errors
         self._workspace = workspace
+        self._names: dict[str, Counter[str]] = {}
 
     # What reading shows
 
@@ -103,10 +125,8 @@ class _Linting:
             reading = names.read(file.source, lane, {})
             is_root = file.number == 0 and _builds_a_workflow(file)
             errors = tuple(each for each in self._errors if each.file == file.shown)
-            unknown = (each.suggestion for each in errors if each.code == "unknown-name")
-            meant = frozenset(suggestion.replacement for suggestion in unknown if suggestion is not None)
-            words = Counter(each.text for each in tokens(file.text)) if file.source.faults else Counter[str]()
-            for warned in lint.of_a_tree(TreeCase(file, reading, lane, is_root, errors, meant, words)):
+            case = TreeCase(file, reading, lane, is_root, errors, _doubt(file, errors))
+            for warned in lint.of_a_tree(case):
                 yield self._of_file(file, warned)
 
     def _of_file(self, file: SourceFile, warned: Warned) -> Diagnostic:
@@ -159,26 +179,47 @@ class _Linting:
         return InCall(0) if lowered is None else lowered.places.resolve(at)
 
     def _redundant(self, workflow: Workflow, findings: list[Finding], places: Places) -> Iterator[Diagnostic]:
-        """Place the redundant dependencies: where an element means several, of one task or many, all have to be."""
+        """Place the redundant dependencies: where an element means several, of one task or many, all have to be.
+
+        Those of a list that is not written in the call have to be told apart to be removed, so no edit is suggested.
+        """
         if not findings:
             return
         found = {(finding.at.task, finding.at.index): finding for finding in findings}
-        needed: set[tuple[str, Span]] = set()
-        placed: dict[tuple[str, Span], tuple[Finding, _Element]] = {}
+        needed: set[tuple[object, ...]] = set()
+        placed: list[tuple[Finding, _Element]] = []
         for index, task in enumerate(workflow.task):
             for number in range(len(task.depends_on)):
                 element = self._element(At(index, "depends_on", number), places)
                 if element is None:
                     continue
-                key = (element.place.file.shown, element.place.span)
                 finding = found.get((index, number))
                 if finding is None:
-                    needed.add(key)
+                    needed |= {element.key, element.own}
                 else:
-                    placed.setdefault(key, (finding, element))
-        for key, (finding, element) in placed.items():
-            if key not in needed:
-                yield self._at(finding, element.place, (), _without(element))
+                    placed.append((finding, element))
+        told: set[tuple[object, ...]] = set()
+        key: tuple[object, ...]
+        for finding, element in placed:
+            if element.key not in needed:
+                key, place, edit = element.key, element.place, _without(element)
+            elif not element.is_item and element.own not in needed:
+                key, place, edit = element.own, element.place, None
+                if element.inside is not None and self._is_read_once(element):
+                    place = element.inside
+            else:
+                continue
+            if key not in told:
+                told.add(key)
+                yield self._at(finding, place, (), edit)
+
+    def _is_read_once(self, element: _Element) -> bool:
+        """Tell whether a list of a name is read in one place; elsewhere another one may need what is in it."""
+        file, node = element.place.file, element.place.node
+        if file.shown not in self._names:
+            walked = tree.walk(*file.source.statements)
+            self._names[file.shown] = Counter(each.id for each in walked if isinstance(each, tree.Name))
+        return isinstance(node, tree.Name) and self._names[file.shown][node.id] == _BOUND_AND_READ
 
     def _element(self, at: At, places: Places) -> _Element | None:
         """Return where a dependency is written in the call of its own task, as exactly as it is."""
@@ -189,13 +230,17 @@ class _Linting:
         if head is None or call is None:
             return None
         path = where.spot.path
+        exact = places.find(where)
         for length in range(len(path), -1, -1):
             place = places.find(where._replace(spot=where.spot._replace(path=path[:length])))
             if place is None or place.file is not head.file or place.node is None:
                 continue
             for argument in call.arguments:
                 if argument.span.begin <= place.span.begin and place.span.end <= argument.span.end:
-                    return _Element(place, argument.value)
+                    is_item = exact is not None and exact.span == place.span and _is_item(place.node, argument.value)
+                    is_named = exact is not None and isinstance(exact.node, tree.Name | tree.Literal)
+                    inside = exact if is_named and exact and exact.span != place.span else None
+                    return _Element(place, argument.value, inside, is_item, path)
         return None
 
     def _idle_prompts(self) -> list[str]:
@@ -212,6 +257,40 @@ class _Linting:
                 if self._attempt.declared and _embeds_what_is_computed(node):
                     return []
         return [path for path in files if path not in used]
+
+
+def _doubt(file: SourceFile, errors: Collection[Diagnostic]) -> Doubt:
+    """Return what the errors of a file may hide: what was not read, what nobody knows, and what builds nothing."""
+    if file.source.faults or any(each.code == "syntax-error" for each in errors):
+        return Doubt(all=True)
+    unknown = [each for each in errors if each.code == "unknown-name"]
+    if len(unknown) > _FEW or any(each.suggestion is None or each.span is None for each in unknown):
+        return Doubt(all=True)
+    names = tuple({file.cut(each.span) for each in unknown if each.span is not None})
+    return Doubt(of_the_file=_hides_tasks(file, errors), unknown=names)
+
+
+def _hides_tasks(file: SourceFile, errors: Collection[Diagnostic]) -> bool:
+    """Tell whether a file builds no workflow, or one that is refused as a whole or by a whole argument."""
+    places = {each.span for each in errors if each.span is not None}
+    if any(each.code == "no-workflow" for each in errors) and not _builds_a_workflow(file):
+        return True
+    return any(
+        isinstance(node, tree.Call)
+        and isinstance(node.function, tree.Name)
+        and node.function.id in _ROOTS
+        and not places.isdisjoint(_whole(node))
+        for node in tree.walk(*file.source.statements)
+    )
+
+
+def _whole(call: tree.Call) -> Iterator["Span"]:
+    """Yield the places of a call as such, and of its arguments as such."""
+    yield from (call.span, call.function.span)
+    for argument in call.arguments:
+        yield from (argument.span, argument.value.span)
+        if argument.name is not None:
+            yield argument.name.span
 
 
 def _builds_a_workflow(file: SourceFile) -> bool:
@@ -241,15 +320,21 @@ def _has_other_root(pack: Pack, known: Collection[str]) -> bool:
 
 
 def _without(element: _Element) -> Suggestion | None:
-    """Return the edit that takes an element out of its list."""
+    """Return the edit that takes an element out of its list; a tuple of two would become no tuple."""
     file = element.place.file
     for display in tree.walk(element.value):
         if isinstance(display, tree.ListExpr):
             for index, each in enumerate(display.elements):
-                if each is element.place.node:
+                if each is element.place.node and not (display.is_tuple and len(display.elements) <= _PAIR):
                     edit = without_item(file, [item.span for item in display.elements], index)
                     return edit and Suggestion(edit.replacement, file.shown, edit.span)
     return None
+
+
+def _is_item(node: tree.Node | None, value: tree.Node) -> bool:
+    """Tell whether an expression is an element of a list that is written in a value."""
+    displays = (each for each in tree.walk(value) if isinstance(each, tree.ListExpr))
+    return any(each is node for display in displays for each in display.elements)
 
 
 def _embeds_what_is_computed(node: tree.Node) -> bool:

@@ -250,8 +250,11 @@ class _Compilation:
         self._lane: Lane
         self._declarations: Declarations | None = None
         self._lowering: Lowering | None = None
+        self.is_second = False  # whether it only looks for what another one did not come to
         self._calls: list[Any] = []
         self._most_bytes = 0
+        self._tokens = 0
+        self._uncounted: list[str] = []
 
     def run(self) -> Compiled:
         """Take the source through the stages."""
@@ -305,6 +308,7 @@ class _Compilation:
         self._files[number] = file
         self._texts[shown] = text or data.decode(errors="replace")
         charged = self._pack.charge(len(data))
+        charged = charged or self._charge_tokens(text)
         if fault is None and charged is not None:
             fault = scan.Fault(charged.code, charged.message, None)
         if fault is None:
@@ -320,6 +324,21 @@ class _Compilation:
             del self._files[number]  # nobody may parse it
             return None
         return text
+
+    def _charge_tokens(self, text: str) -> Refusal | None:
+        """Hold all sources together against the ceiling on tokens; short ones are not even counted."""
+        from crucible.compiler.frontend.lexis import count_tokens
+
+        most = self._limits.tokens
+        self._uncounted.append(text)
+        if self._tokens + sum(map(len, self._uncounted)) <= most:
+            return None
+        for each in self._uncounted:
+            self._tokens += count_tokens(each, most)
+        self._uncounted.clear()
+        if self._tokens <= most:
+            return None
+        return Refusal("limit-exceeded", f"tokens of all sources together may be at most {most:,}; these are more")
 
     # Serving the evaluation
 
@@ -468,7 +487,7 @@ class _Compilation:
 
     def _give_up_on_unknown_names(self) -> None:
         """End an evaluation that may only look for what its unknown names mean, which can take it minutes."""
-        from crucible.compiler.explain import has_unknown_names
+        from crucible.compiler.lane_in_scope import has_unknown_names
 
         if has_unknown_names(self._attempt):
             raise Death("evaluator-crashed", NO_ANSWER)
@@ -493,8 +512,17 @@ class _Compilation:
     def _explain(self, sandbox: Sandbox) -> Compiled:
         """Read the trees and say everything that is wrong, each at its place."""
         from crucible.compiler.explain import explain
+        from crucible.compiler.second_look import beyond, without_functions
 
-        self._diagnostics.extend(explain(self._attempt, self._limits, sandbox))
+        found = explain(self._attempt, self._limits, sandbox)
+        self._diagnostics.extend(found)
+        text = None if self.is_second else without_functions(self._attempt, found)
+        if text is not None:
+            options = self._options._replace(lint=None, admit=None)
+            with _open_pack(self._path, options) as pack:
+                second = _Compilation(text.encode(), self._path, pack, options)
+                second.is_second = True
+                self._diagnostics.extend(beyond(found, second.run().diagnostics))
         return self._result(sandbox)
 
     def _result(self, sandbox: Sandbox | None) -> Compiled:

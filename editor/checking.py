@@ -6,22 +6,24 @@ The evaluation runs in a process of a pool, and can be given up while it does.
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from crucible.compiler.facts import ManifestFacts
 from crucible.compiler.frontend import scan
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.names import exports
+from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
 from crucible.compiler.frontend.sandbox import Channel, Child
-from crucible.compiler.frontend.tree import Source
+from crucible.compiler.frontend.tree import Load, Source
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE
-from crucible.compiler.pipeline import Options, Unreadable, compile_file, compile_source, read_named
+from crucible.compiler.pipeline import Compiled, Options, Unreadable, compile_source, read_named
 from crucible.editor.script import Script, encoded
-from crucible.schemas.diagnostic import Diagnostic, Related
+from crucible.schemas.diagnostic import Diagnostic, Related, Severity, Suggestion
 from crucible.schemas.ir import Workflow
 
 _KILL = 9
+_MOST_RELATED = 10
 _MANIFEST = "crucible.toml"
 # What a module alone cannot do: its root lists its tasks, binds its sessions and declares its parameters.
 _OF_THE_ROOT = frozenset({
@@ -107,12 +109,16 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a check: the texts that were read, by path, the trees of some of them, and what is wrong."""
+    """What became of a check: the texts that were read, by path, the trees of some of them, and what is wrong.
+
+    ``loads`` say at the loads of modules with mistakes that these have them.
+    """
 
     texts: Mapping[str, str]
     diagnostics: list[Diagnostic]
     workflow: Workflow | None = None
     trees: Mapping[str, Source] = {}
+    loads: tuple[Diagnostic, ...] = ()
 
 
 def check(request: Request, evaluation: Evaluation) -> Outcome:
@@ -125,16 +131,97 @@ def check(request: Request, evaluation: Evaluation) -> Outcome:
         unsaved=request.unsaved,
         lint=facts.workspace,
     )
+    folder, name = os.path.split(request.root)
+    if not name.endswith(".star"):
+        name = request.root  # a manifest, which names a source beside it
+    options = options._replace(pack=folder)
     try:
         if request.module is not None:
             return _check_module(request, request.module, options)
-        if request.text is None:
-            compiled = compile_file(request.root, options)
-        else:
-            compiled = compile_source(encoded(request.text), request.root, options)
-        return Outcome({request.root: "", **compiled.texts}, compiled.diagnostics, compiled.workflow, compiled.trees)
+        text = request.text
+        data = encoded(text) if text is not None else read_named(request.root, LIMITS.source_bytes)
+        compiled = _placed(compile_source(data, name, options), folder)
+        loads = tuple(_at_loads(compiled, folder))
+        texts = {request.root: "", **compiled.texts}
+        return Outcome(texts, compiled.diagnostics, compiled.workflow, compiled.trees, loads)
     except Unreadable:
         return Outcome({request.root: ""}, [])
+
+
+def _placed(compiled: Compiled, folder: str) -> Compiled:
+    """Return what was compiled under names below the pack, which messages then have, with the files by their paths."""
+
+    def path(name: str) -> str:
+        return name if name.startswith(STANDARD_LIBRARY) else os.path.join(folder, name)
+
+    def related(other: Related) -> Related:
+        return other if other.file is None else other._replace(file=path(other.file))
+
+    def suggested(suggestion: Suggestion | None) -> Suggestion | None:
+        return suggestion and suggestion._replace(file=path(suggestion.file))
+
+    diagnostics = [
+        each._replace(
+            file=None if each.file is None else path(each.file),
+            related=tuple(related(other) for other in each.related),
+            suggestion=suggested(each.suggestion),
+        )
+        for each in compiled.diagnostics
+    ]
+    return compiled._replace(
+        diagnostics=diagnostics,
+        texts={path(name): text for name, text in compiled.texts.items()},
+        trees={path(name): tree for name, tree in compiled.trees.items()},
+    )
+
+
+def _at_loads(compiled: Compiled, folder: str) -> list[Diagnostic]:
+    """Say at each load of a module that it, or what it loads in turn, has mistakes."""
+    wrong: dict[str, list[Diagnostic]] = {}
+    for each in compiled.diagnostics:
+        if each.file in compiled.texts and each.severity is Severity.ERROR:
+            wrong.setdefault(each.file, []).append(each)
+    if not wrong:
+        return []
+    loads: dict[str, dict[str, Load]] = {}
+    for file, text in compiled.texts.items():
+        if file.startswith(STANDARD_LIBRARY):
+            continue
+        loads[file] = {}
+        for statement in (compiled.trees.get(file) or Script(file, text).tree).statements:
+            name = normalise(str(statement.path.value)) if isinstance(statement, Load) else None
+            if isinstance(statement, Load) and name is not None and not isinstance(name, Refusal):
+                loads[file].setdefault(os.path.join(folder, name), statement)
+    found = []
+    for file, modules in loads.items():
+        for module, load in modules.items():
+            paths = [module, *sorted(_reached(module, loads) - {module})]
+            mistakes = [each for path in paths if path != file for each in wrong.get(path, ())]
+            if mistakes:
+                found.append(_at_load(file, load, mistakes, folder))
+    return found
+
+
+def _reached(module: str, loads: Mapping[str, Mapping[str, Load]]) -> set[str]:
+    """Return a module with all that it loads."""
+    reached: set[str] = set()
+    pending = [module]
+    while pending:
+        path = pending.pop()
+        if path not in reached:
+            reached.add(path)
+            pending.extend(loads.get(path, ()))
+    return reached
+
+
+def _at_load(file: str, load: Load, mistakes: list[Diagnostic], folder: str) -> Diagnostic:
+    """Return what is said at the load of a module with mistakes; it has the code of the first."""
+    first = mistakes[0]
+    where = os.path.relpath(first.file or file, folder) + (f":{first.span.begin.line}" if first.span else "")
+    how_many = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes, the first"
+    message = f'"{load.path.value}" has {how_many}: {where}: {first.message}'
+    related = tuple(Related(each.message, each.file, each.span) for each in mistakes[:_MOST_RELATED])
+    return Diagnostic(first.code, message, file, load.path.span, related)
 
 
 def _check_module(request: Request, module: Script, options: Options) -> Outcome:
@@ -147,10 +234,12 @@ def _check_module(request: Request, module: Script, options: Options) -> Outcome
     source = f'{loading}workflow(type = "{lane or DEFAULT_LANE}", tasks = [])\n'
     if not symbols:
         # Nothing of it can be loaded: it is read as a file of its own, from which a workflow is not asked.
-        compiled = compile_source(encoded(module.text), module.path, options)
+        folder, name = os.path.split(module.path)
+        compiled = _placed(compile_source(encoded(module.text), name, options._replace(pack=folder)), folder)
         codes = _OF_THE_ROOT | {"no-workflow"}
     else:
-        compiled, codes = compile_source(source.encode(), request.root, options), _OF_THE_ROOT
+        folder, name = os.path.split(request.root)
+        compiled, codes = _placed(compile_source(source.encode(), name, options), folder), _OF_THE_ROOT
     kept = [
         each._replace(related=tuple(other for other in each.related if other.file != request.root))
         for each in compiled.diagnostics
@@ -164,17 +253,22 @@ def makes_workflow(text: str) -> bool:
     return re.search(_WORKFLOW, text) is not None
 
 
-def shown_in(outcome: Outcome, root: str, open_paths: Mapping[str, object]) -> dict[str, list[Diagnostic]]:
-    """Return the diagnostics of an outcome by the open file where each is shown.
+def shown_in(outcome: Outcome, root: str, visible: Collection[str]) -> dict[str, list[Diagnostic]]:
+    """Return the diagnostics of an outcome by the file where each is shown, which is one of the visible.
 
-    One without a file stands in the root. One in a file that nobody has open is shown where an open
-    file leads to it, which is a load or a call.
+    One without a file stands in the root. What a module has that is not visible is told at its load; what the
+    root or the standard library has is shown where a visible file leads to it.
     """
-    shown: dict[str, list[Diagnostic]] = {path: [] for path in outcome.texts if path in open_paths}
+    shown: dict[str, list[Diagnostic]] = {path: [] for path in outcome.texts if path in visible}
+    for entry in outcome.loads:
+        if entry.file in shown:
+            shown[entry.file].append(entry)
     for diagnostic in outcome.diagnostics:
         file = diagnostic.file or root
         if file in shown:
             shown[file].append(diagnostic)
+            continue
+        if file in outcome.texts and file != root and not file.startswith(STANDARD_LIBRARY):
             continue
         lead = next((other for other in diagnostic.related if other.file in shown), None)
         if lead is not None and lead.file is not None:

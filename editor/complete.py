@@ -41,7 +41,7 @@ class _Bracket:
     def __init__(self, opener: str, callee: str) -> None:
         self.opener = opener
         self.callee = callee
-        self.given: set[str] = set()
+        self.given: dict[str, str] = {}  # names of arguments, and the string that each begins with
         self.argument: str | None = None
         self.place = 0
         self.first = ""  # the first string, as a load has its path
@@ -127,7 +127,16 @@ class _Completion:
             for word in ("True", "False"):
                 yield self._item(word, "value", word)
         if row.type in _MADE:
-            yield from self._strings(self._view.names(_MADE[row.type]), _MADE[row.type])
+            kind = _MADE[row.type]
+            names = [name for name in self._view.names(kind) if not self._is_own(kind, name)]
+            yield from self._strings(names, kind)
+
+    def _is_own(self, kind: str, name: str) -> bool:
+        """Tell whether a task is the one that is being made, which cannot come before itself."""
+        call = self._cursor.call
+        constructor = self._view.constructors.get(call.callee) if call else None
+        own = call.given.get("name") if call else None
+        return constructor is not None and kind == constructor.makes == "task" and name == own
 
     def _strings(self, values: Iterable[str], kind: str) -> Iterator[Item]:
         """Yield strings, with their quotes where there are none yet; what would need an escape is left out."""
@@ -147,7 +156,7 @@ class _Completion:
             value = node.value if isinstance(node, tree.Assign) else None
             what = self._view.made_by(script, value)
             kind = what[0] if what else "symbol"
-            if not made or kind == made or what is None:
+            if (not made or kind == made or what is None) and not (made and what and self._is_own(*what)):
                 yield self._item(name, kind, name, what[1] if what else "")
         for row in self._view.constructors.values():
             if row.name not in names and (not made or row.makes == made):
@@ -175,7 +184,7 @@ class _Completion:
             return
         module = self._view.module(call.first)
         if module is not None:
-            yield from self._strings(sorted(exports(module.tree) - call.given), "symbol")
+            yield from self._strings(sorted(exports(module.tree) - call.given.keys()), "symbol")
 
     def _paths(self, *, sources: bool) -> Iterator[Item]:
         """Yield files and folders of the pack, folder by folder; outside of a string those of its root."""
@@ -268,17 +277,24 @@ def _take(stack: list[_Bracket], token: Token, before: str, last: str) -> None:
             bracket.place += 1
         elif text == "=" and token.kind == "OP" and before in ("(", ","):
             bracket.argument = last
-            bracket.given.add(last)
+            bracket.given.setdefault(last, "")
+        elif token.kind == "STRING" and last == "=" and before in bracket.given:
+            bracket.given[before] = _plain(text)
         elif token.kind == "STRING" and last == "(":
-            bracket.first = text.strip("\"'")
+            bracket.first = _plain(text)
 
 
 _WORDS: Final = frozenset({"and", "or", "not", "in", "if", "else", "elif", "for", "lambda", "return"})
 
 
-def _given_behind(tokens: list[Token], depth: int) -> set[str]:
+def _plain(text: str) -> str:
+    """Return the inside of a string."""
+    return text.removeprefix("r").strip("\"'")
+
+
+def _given_behind(tokens: list[Token], depth: int) -> dict[str, str]:
     """Return the names of the arguments that a call has behind the cursor, which is so deep in brackets inside it."""
-    found = set()
+    found: dict[str, str] = {}
     before = last = ""
     for token in tokens:
         if token.kind == "NEWLINE":
@@ -290,6 +306,8 @@ def _given_behind(tokens: list[Token], depth: int) -> set[str]:
             if depth == 0:
                 break
         elif token.text == "=" and token.kind == "OP" and depth == 1 and before == ",":
-            found.add(last)
+            found.setdefault(last, "")
+        elif token.kind == "STRING" and depth == 1 and last == "=" and before in found:
+            found[before] = _plain(token.text)
         before, last = last, token.text
     return found

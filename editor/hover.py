@@ -86,12 +86,9 @@ def _of_function(script: Script, function: tree.Def) -> str:
 def _of_string(view: View, node: tree.Literal, constructor: Constructor | None, nodes: list[tree.Node]) -> str | None:
     """Describe what a string names: a task, a session, a file of the pack, a symbol."""
     script = view.script
-    for declared in script.declared:
-        if declared.literal is node:
-            return of_made(view, declared.kind, declared.name)
-    for kind, name, literal in script.references:
-        if literal is node:
-            return of_made(view, kind, name)
+    named = view.named(script, node)
+    if named is not None:
+        return of_made(view, *named)
     if constructor is not None and constructor.name == "prompt_file":
         text = view.prompt(str(node.value))
         return None if text is None else _of_text(text)

@@ -1,26 +1,15 @@
-"""Where tasks, sessions and symbols are made and used, across loads, and the outline of a file."""
+"""Where tasks, sessions and symbols are made and used, across loads."""
 
 import os
 from typing import NamedTuple
 
 from crucible.compiler.frontend import tree
-from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.editor.scopes import FILE, NOWHERE, Use, same, use_at
 from crucible.editor.script import Script
 from crucible.editor.view import Place, View, around, exported, loaded_as, loads
 from crucible.schemas.span import Position, Span
 
 _START = Span.of(1, 1, 1, 1)
-
-
-class Symbol(NamedTuple):
-    """An entry of an outline: "task", "session", "function" or "workflow", its place and that of its name."""
-
-    kind: str
-    name: str
-    detail: str
-    span: Span
-    name_span: Span
 
 
 class _Meant(NamedTuple):
@@ -55,9 +44,9 @@ def _of_string(view: View, node: tree.Literal, nodes: list[tree.Node]) -> list[P
         if module is None:
             return []
         return [Place(module, _START)] if node is load.path else exported(module, str(node.value))
-    for kind, name, literal in [*script.references, *_declared_as(script)]:
-        if literal is node:
-            return view.origin(kind, name)
+    named = view.named(script, node)
+    if named is not None:
+        return view.origin(*named)
     call = next((each for each in reversed(nodes) if isinstance(each, tree.Call)), None)
     constructor = script.constructor_of(call)
     if constructor is not None and constructor.name == "prompt_file":
@@ -65,10 +54,6 @@ def _of_string(view: View, node: tree.Literal, nodes: list[tree.Node]) -> list[P
         if text is not None:
             return [Place(Script(os.path.normpath(os.path.join(view.folder, str(node.value))), text), _START)]
     return []
-
-
-def _declared_as(script: Script) -> list[tuple[str, str, tree.Literal]]:
-    return [(each.kind, each.name, each.literal) for each in script.declared]
 
 
 # References
@@ -82,7 +67,7 @@ def references_of(view: View, at: Position, *, with_definition: bool) -> list[Pl
     places: dict[tuple[str, Span], Place] = {}
     made: set[tuple[str, Span]] = set()
     for script in view.scripts:
-        for kind, name, literal in script.references:
+        for kind, name, literal in [*script.references, *view.passed(script)]:
             if (kind, name) in meant.made:
                 places[script.path, literal.span] = Place(script, literal.span)
         for file, name, scope in meant.symbols:
@@ -128,9 +113,9 @@ def _meant(view: View, at: Position) -> _Meant | None:
         return None if use is None or use.scope == NOWHERE else _with_tasks(view, script, use)
     if not isinstance(node, tree.Literal) or not isinstance(node.value, str):
         return None
-    for kind, name, literal in [*script.references, *_declared_as(script)]:
-        if literal is node:
-            return _with_variables(view, kind, name)
+    named = view.named(script, node)
+    if named is not None:
+        return _with_variables(view, *named)
     load = next((each for each in nodes if isinstance(each, tree.Load)), None)
     module = view.module(str(load.path.value)) if load and node is not load.path else None
     if module is not None and exported(module, node.value):
@@ -163,23 +148,3 @@ def _with_variables(view: View, kind: str, name: str) -> _Meant:
                 ):
                     symbols.append((script, variable, FILE))
     return _Meant(symbols, [(kind, name)])
-
-
-# The outline
-
-
-def outline(script: Script) -> list[Symbol]:
-    """Return tasks, sessions, functions and the workflow of a file, in order."""
-    found = [
-        Symbol(each.kind, each.name, each.constructor.name, each.call.span, each.literal.span)
-        for each in script.declared
-    ]
-    for node in tree.walk(*script.tree.statements):
-        if isinstance(node, tree.Def):
-            parameters = ", ".join(parameter.star + parameter.name.id for parameter in node.parameters)
-            found.append(Symbol("function", node.name.id, f"({parameters})", node.span, node.name.span))
-        elif isinstance(node, tree.Call) and isinstance(node.function, tree.Name):
-            name = node.function.id
-            if name in CONSTRUCTORS and CONSTRUCTORS[name].makes == "workflow" and script.constructor_of(node):
-                found.append(Symbol("workflow", name, script.lane or "", node.span, node.function.span))
-    return sorted(found, key=lambda symbol: symbol.span)

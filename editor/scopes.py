@@ -116,8 +116,11 @@ class _Resolver:
             match statement:
                 case tree.ExprStatement(value=value):
                     self._read(value, scope)
-                case tree.Assign(target=target, value=value):
-                    self._target(target, scope)
+                case tree.Assign(target=target, op=op, value=value):
+                    if op == "=":
+                        self._target(target, scope)
+                    else:
+                        self._read(target, scope)
                     self._read(value, scope)
                 case tree.For(target=target, value=value):
                     self._target(target, scope)

@@ -14,7 +14,9 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol, default_converter
 
 from crucible.compiler.frontend.pack import standard_library
 from crucible.compiler.frontend.pool import Pool
@@ -22,16 +24,19 @@ from crucible.compiler.frontend.sandbox import Channel
 from crucible.editor.checking import Abandoned, Outcome
 from crucible.editor.complete import Item, complete
 from crucible.editor.hover import hover
-from crucible.editor.navigate import Symbol, definition, outline, references_of
+from crucible.editor.navigate import definition, references_of
+from crucible.editor.outline import Symbol, outline
 from crucible.editor.positions import UTF_16, Lines, Point, Range
 from crucible.editor.script import Script
-from crucible.editor.session import Document, Session, Timer
+from crucible.editor.session import DEBOUNCE, Document, Session, Timer
 from crucible.editor.view import Place, View
 from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import Diagnostic, Severity
 from crucible.schemas.span import Position, Span
 
 NAME: Final = "crucible"
+_GRAPH: Final = "crucible.graph"
+_REQUEST_FAILED: Final = -32803  # as the protocol numbers it
 _CHECKS: Final = 2
 _SWITCH: Final = 0.001  # seconds that a busy thread lets the protocol wait
 _WATCHED: Final = ("**/*.star", "**/crucible.toml", "**/*.md")
@@ -52,6 +57,7 @@ _ITEMS: Final = {
 _SYMBOLS: Final = {
     "task": types.SymbolKind.Event,
     "session": types.SymbolKind.Interface,
+    "constant": types.SymbolKind.Constant,
     "function": types.SymbolKind.Function,
     "workflow": types.SymbolKind.Module,
 }
@@ -88,15 +94,30 @@ def uri_of(path: str) -> str:
     return "file://" + quote_from_bytes(os.fsencode(path))
 
 
+class Protocol(LanguageServerProtocol):
+    """The protocol, in which every request has an answer: one that cannot be read, too."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """Read a message; a request that cannot be read is answered with an error."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException:
+            if "id" in data and "method" in data:
+                message = f"the parameters of {data['method']} are not what the protocol has"
+                self._send_response(data["id"], None, JsonRpcInvalidParams(message).to_response_error())
+            raise
+
+
 class Server(LanguageServer):
     """The server: a session, its pool of evaluators, and the threads that work for it."""
 
     def __init__(self, version: str) -> None:
         """Start nothing yet."""
-        super().__init__(NAME, version)
+        super().__init__(NAME, version, protocol_cls=Protocol, converter_factory=default_converter)
         self.pool = Pool(_CHECKS)
         self.checks = ThreadPoolExecutor(_CHECKS, "check")
         self.requests = ThreadPoolExecutor(1, "request")
+        self.drawings = ThreadPoolExecutor(1, "drawing")  # one takes seconds when the workflow is large
         self.session = Session(self)
         self.is_shut_down = False
         # Where they put a character is decided in positions.py.
@@ -138,10 +159,16 @@ class Server(LanguageServer):
 
     def publish(self, document: Document, diagnostics: list[Diagnostic], /) -> None:
         """Show the diagnostics of a document."""
-        shown = [self._diagnostic(document, each) for each in diagnostics]
+        shown = [self._diagnostic(document.script.lines, each) for each in diagnostics]
         self.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri=document.uri, version=document.version, diagnostics=shown)
         )
+
+    def show(self, path: str, diagnostics: list[Diagnostic], /) -> None:
+        """Show the diagnostics of a file that nobody has open."""
+        lines = self.session.lines(path) or Lines("")
+        shown = [self._diagnostic(lines, each) for each in diagnostics]
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri_of(path), diagnostics=shown))
 
     def clear(self, uri: str, /) -> None:
         """Show nothing any more."""
@@ -172,8 +199,8 @@ class Server(LanguageServer):
         """Return a place of a script."""
         return types.Location(self.uri(place.script.path), self.range(place.script.lines, place.span))
 
-    def _diagnostic(self, document: Document, diagnostic: Diagnostic) -> types.Diagnostic:
-        """Return a diagnostic of a document; its suggestion and the help of its code travel as data."""
+    def _diagnostic(self, text: Lines, diagnostic: Diagnostic) -> types.Diagnostic:
+        """Return a diagnostic of a text; its suggestion and the help of its code travel as data."""
         related = []
         for other in diagnostic.related:
             where = self.place(other.file, other.span) if other.file is not None else None
@@ -189,7 +216,7 @@ class Server(LanguageServer):
                 "range": {"start": vars_of(where.range.start), "end": vars_of(where.range.end)},
             }
         return types.Diagnostic(
-            range=self.range(document.script.lines, diagnostic.span),
+            range=self.range(text, diagnostic.span),
             message=diagnostic.message,
             severity=_SEVERITIES[diagnostic.severity],
             code=diagnostic.code,
@@ -237,7 +264,7 @@ class Server(LanguageServer):
                 types.CodeAction(
                     title=f"Replace with `{words}`" if words else "Remove this",
                     kind=types.CodeActionKind.QuickFix,
-                    diagnostics=[self._diagnostic(document, diagnostic)],
+                    diagnostics=[self._diagnostic(document.script.lines, diagnostic)],
                     is_preferred=True,
                     edit=types.WorkspaceEdit(changes={where.uri: [edit]}),
                 )
@@ -252,6 +279,30 @@ class Server(LanguageServer):
         if view is None:
             return None
         return await asyncio.get_running_loop().run_in_executor(self.requests, work, view)
+
+    async def graph(self, uri: str) -> str:
+        """Return the last good workflow of a document's root as SVG; raises what the client is told."""
+        view = self.session.view(uri)
+        while view is not None and view.workflow is None and self.session.is_busy(uri):
+            await asyncio.sleep(DEBOUNCE)
+            view = self.session.view(uri)
+        if view is None:
+            raise JsonRpcException(f'"{uri}" is no source that is open; open a workflow.star', _REQUEST_FAILED)
+        workflow = view.workflow
+        if workflow is None:
+            wrong = self.session.mistake(uri)
+            why = f", {wrong.code}: {wrong.message}" if wrong else ""
+            raise JsonRpcException(f"the workflow has mistakes and cannot be drawn{why}", _REQUEST_FAILED)
+
+        def work() -> str:
+            from crucible.compiler.output.picture import Undrawable, to_svg
+
+            try:
+                return to_svg(workflow)
+            except Undrawable as error:
+                raise JsonRpcException(str(error), _REQUEST_FAILED) from None
+
+        return await asyncio.get_running_loop().run_in_executor(self.drawings, work)
 
     def position(self, script: Script, position: types.Position) -> Position:
         """Return a position of the client, moved into the text if it lies outside."""
@@ -379,7 +430,7 @@ def _add_requests(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def _(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol] | None:
         def work(view: View) -> list[types.DocumentSymbol]:
-            return [server.symbol(view.script.lines, symbol) for symbol in outline(view.script)]
+            return [server.symbol(view.script.lines, symbol) for symbol in outline(view)]
 
         return await server.ask(params.text_document.uri, work)
 
@@ -392,6 +443,14 @@ def _add_requests(server: Server) -> None:
         if document is None or (only is not None and types.CodeActionKind.QuickFix not in only):
             return []
         return server.fixes(document, params.range)
+
+
+def _add_commands(server: Server) -> None:
+    """Answer the commands."""
+
+    @server.command(_GRAPH)
+    async def _(uri: str = "") -> str:
+        return await server.graph(uri)
 
 
 def main(version: str = "") -> int:
@@ -407,6 +466,7 @@ def main(version: str = "") -> int:
     _add_life(server)
     _add_documents(server)
     _add_requests(server)
+    _add_commands(server)
     server.start_io(None, out)
     server.session.end()
     server.pool.close()

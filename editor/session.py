@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from crucible.compiler.frontend.pack import STANDARD_LIBRARY
 from crucible.compiler.frontend.sandbox import Channel
 from crucible.editor.checking import Evaluation, Outcome, Request, check, makes_workflow, shown_in
 from crucible.editor.positions import Lines, Range, replaced
 from crucible.editor.script import Script, encoded
 from crucible.editor.view import View
-from crucible.schemas.diagnostic import Diagnostic, arrange
+from crucible.schemas.diagnostic import Diagnostic, Severity, arrange
 
 if TYPE_CHECKING:
     from crucible.schemas.ir import Workflow
@@ -57,6 +58,9 @@ class Host(Protocol):
     def publish(self, document: Document, diagnostics: list[Diagnostic], /) -> None:
         """Show the diagnostics of a document."""
 
+    def show(self, path: str, diagnostics: list[Diagnostic], /) -> None:
+        """Show the diagnostics of a file that nobody has open."""
+
     def clear(self, uri: str, /) -> None:
         """Show no diagnostics of a document that was closed."""
 
@@ -77,6 +81,11 @@ class _Root:
         self.shown: dict[str, list[Diagnostic]] = {}
         self.workflow: Workflow | None = None
 
+    @property
+    def is_busy(self) -> bool:
+        """Tell whether a check is still to come."""
+        return self.timer is not None or self.running is not None
+
 
 class Session:
     """The documents of one client."""
@@ -87,6 +96,7 @@ class Session:
         self._documents: dict[str, Document] = {}
         self._roots: dict[str, _Root] = {}
         self._shelf: dict[str, Script] = {}
+        self._closed: dict[str, list[Diagnostic]] = {}  # what is shown of files that nobody has open
         self.folders: list[str] = []
 
     # Documents
@@ -102,6 +112,8 @@ class Session:
     def open(self, uri: str, path: str, version: int, text: str, *, is_source: bool) -> None:
         """Take over a document."""
         self._documents[uri] = Document(uri, version, Script(path, text), is_source or path.endswith(_SOURCE))
+        if self._closed.pop(path, None) is not None:
+            self._host.show(path, [])  # the client may spell the URI in another way
         self._touch_for(self._documents[uri])
 
     def change(self, uri: str, version: int, changes: Iterable[tuple[Range | None, str]], encoding: str) -> None:
@@ -137,6 +149,25 @@ class Session:
         """Give up what is running."""
         for path in list(self._roots):
             self._drop(path)
+
+    def is_busy(self, uri: str) -> bool:
+        """Tell whether a check of the root of a document is still to come."""
+        root = self._root_of(uri)
+        return root is not None and root.is_busy
+
+    def mistake(self, uri: str) -> Diagnostic | None:
+        """Return the first mistake of the root of a document, None when it has none or was never checked."""
+        root = self._root_of(uri)
+        found = root.outcome.diagnostics if root is not None and root.outcome is not None else []
+        return next((each for each in found if each.severity is Severity.ERROR), None)
+
+    def _root_of(self, uri: str) -> _Root | None:
+        document = self._documents.get(uri)
+        if document is None:
+            return None
+        path = next(iter(self._covering(document.path)), self._home(document))
+        root = self._roots.get(path)
+        return self._roots.get(root.home) if root is not None and root.home is not None else root
 
     def view(self, uri: str) -> View | None:
         """Return what a request about a source sees."""
@@ -246,7 +277,9 @@ class Session:
             if file in documents and documents[file].version == versions.get(file):
                 documents[file].script.take(tree)
         before = root.shown
-        root.shown = shown_in(outcome, path, documents)
+        is_open = path in documents
+        visible = {file for file in outcome.texts if file in documents or (is_open and not _is_ours(file))}
+        root.shown = shown_in(outcome, path, visible)
         self._settle()
         for file in {*before, *root.shown}:
             document = documents.get(file)
@@ -274,6 +307,25 @@ class Session:
         needed = {path for document in self._documents.values() for path in self._needed(document)}
         for path in [path for path in self._roots if path not in needed]:
             self._drop(path)
+        self._show_closed()
+
+    def _show_closed(self) -> None:
+        """Show what open roots say of modules that nobody has open, and no longer what they said before."""
+        documents = {each.path for each in self._documents.values()}
+        found: dict[str, list[Diagnostic]] = {}
+        for root in self._roots.values():
+            for file, diagnostics in root.shown.items():
+                # What a check has yet to say may differ from what was said of the text that was open.
+                if file not in documents and diagnostics and (file in self._closed or not root.is_busy):
+                    found.setdefault(file, []).extend(diagnostics)
+        for file in [file for file in self._closed if file not in found]:
+            del self._closed[file]
+            self._host.show(file, [])
+        for file, diagnostics in sorted(found.items()):
+            arranged = arrange(diagnostics)
+            if self._closed.get(file) != arranged:
+                self._closed[file] = arranged
+                self._host.show(file, arranged)
 
     def _settle_one(self, document: Document) -> None:
         path = document.path
@@ -295,6 +347,11 @@ class Session:
     def _needed(self, document: Document) -> list[str]:
         """Return the roots that a document is a reason to check."""
         return [*self._covering(document.path), self._home(document), document.path] if document.is_source else []
+
+
+def _is_ours(file: str) -> bool:
+    """Tell whether a file is one of the standard library."""
+    return file.startswith(STANDARD_LIBRARY)
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Pack, Refusal, normalise, standard_library
-from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE, Constructor, constructors_of
-from crucible.editor.mentions import Declared
+from crucible.compiler.frontend.vocabulary import BUILTINS, CONSTRUCTORS, DEFAULT_LANE, Constructor, constructors_of
+from crucible.editor.mentions import Declared, Reference
 from crucible.editor.scopes import FILE, NOWHERE, Use, same, use_at
 from crucible.editor.script import Script, encoded
 from crucible.schemas.ir import LANES, Workflow
@@ -172,6 +172,32 @@ class View:
                     return [Place(script, node.span)]
         return []
 
+    def named(self, script: Script, literal: tree.Literal) -> tuple[str, str] | None:
+        """Return kind and name of the task or session that a string makes, refers to, or has a helper make."""
+        for declared in script.declared:
+            if declared.literal is literal:
+                return declared.kind, declared.name
+        for reference in [*script.references, *self.passed(script)]:
+            if reference.literal is literal:
+                return reference.kind, reference.name
+        return None
+
+    def passed(self, script: Script) -> list[Reference]:
+        """Return the names of tasks and sessions that helpers are given."""
+        found = []
+        for node in tree.walk(*script.tree.statements):
+            if not isinstance(node, tree.Call) or not isinstance(node.function, tree.Name):
+                continue
+            if node.function.id in CONSTRUCTORS or node.function.id in BUILTINS:
+                continue
+            for argument in node.arguments:
+                value = argument.value
+                if isinstance(value, tree.Literal) and isinstance(value.value, str):
+                    kind = next((kind for kind in ("task", "session") if value.value in self.names(kind)), None)
+                    if kind is not None:
+                        found.append(Reference(kind, value.value, value))
+        return found
+
     def made_by(self, script: Script, node: tree.Node | None) -> tuple[str, str] | None:
         """Return kind and name of what an expression makes by a constructor, or by a helper that is given the name."""
         if not isinstance(node, tree.Call):
@@ -208,12 +234,16 @@ class View:
         if len(places) != 1:
             return None
         place = places[0]
+        name = place.script.cut(place.span).strip("\"'")
+        value: tree.Node | None = None
         for node in tree.walk(*place.script.tree.statements):
+            if isinstance(node, tree.Assign) and node.op != "=" and _is_name(node.target, name):
+                return None  # it becomes something else
             if isinstance(node, tree.Assign) and node.op == "=" and node.target.span == place.span:
-                return place.script, node.value
-            if isinstance(node, tree.Def) and node.name.span == place.span:
-                return place.script, node
-        return None
+                value = node.value
+            elif isinstance(node, tree.Def) and node.name.span == place.span:
+                value = node
+        return None if value is None else (place.script, value)
 
     def text_of(self, script: Script, node: tree.Node) -> str | None:
         """Return the text that an expression of constants has, None when reading cannot tell."""
@@ -258,6 +288,10 @@ class _Opened:
 
 
 # What one file says
+
+
+def _is_name(node: tree.Node, name: str) -> bool:
+    return isinstance(node, tree.Name) and node.id == name
 
 
 def loads(source: tree.Source) -> list[tree.Load]:

@@ -128,7 +128,7 @@ _ERRORS = {
 _WARNINGS = {
     "param-without-example": "Give the required parameter an example, so that the source compiles without a launch.",
     "redundant-dependency": "Other dependencies wait for the task already; remove this one.",
-    "result-unreachable": "A task leads to the result or follows from it; what it finds would change nothing.",
+    "result-unreachable": "A task leads to the result or follows it, like a report on it; any other changes nothing.",
     "score-undeclared": 'A grade takes its score from a task that promises one: emits = ["score"].',
     "confusable-name": 'Names of tasks differ in more than case, "-" and "_".',
     "script-not-in-pack": "The script that a command runs is in the pack, or comes from an inject or a local repo.",

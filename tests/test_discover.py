@@ -37,7 +37,7 @@ def test_every_source_and_manifest_is_found_in_the_order_of_the_paths(tmp_path: 
 
 
 def test_hidden_folders_environments_and_links_are_passed_over(tmp_path: Path) -> None:
-    """They hold copies, or what tools made, or lead round in circles."""
+    """They hold copies, or what tools made, or lead round in circles; a link that leads nowhere is told."""
     plant(
         tmp_path,
         ".git/workflow.star",
@@ -49,7 +49,10 @@ def test_hidden_folders_environments_and_links_are_passed_over(tmp_path: Path) -
     (tmp_path / "p" / "round").symlink_to(tmp_path)
     (tmp_path / "p" / "crucible.toml").symlink_to("nowhere")
     (tmp_path / "q" / "workflow.star").mkdir(parents=True)
+    plant(tmp_path, "kept", ".git/HEAD", "r/kept", r="workflow.star\n")
+    (tmp_path / "r" / "workflow.star").symlink_to("nowhere")
     assert found(tmp_path) == ["p/workflow.star"]
+    assert discover(str(tmp_path)).broken == [f"{tmp_path}/p/crucible.toml"]
     assert found(tmp_path, ".venv") == ["workflow.star"]
 
 
@@ -79,7 +82,7 @@ def test_a_folder_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatch: pyt
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    assert discover(str(tmp_path)) == ([f"{tmp_path}/b/workflow.star"], [(f"{tmp_path}/a", "Permission denied")])
+    assert discover(str(tmp_path)) == ([f"{tmp_path}/b/workflow.star"], [(f"{tmp_path}/a", "Permission denied")], [])
 
 
 TREE = [

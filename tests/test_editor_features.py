@@ -8,7 +8,8 @@ from packs import write
 from crucible.compiler.pipeline import compile_file
 from crucible.editor.complete import complete
 from crucible.editor.hover import hover
-from crucible.editor.navigate import definition, outline, references_of
+from crucible.editor.navigate import definition, references_of
+from crucible.editor.outline import outline
 from crucible.editor.scopes import resolve
 from crucible.editor.script import Script
 from crucible.editor.view import Place, View
@@ -116,6 +117,23 @@ def test_tasks_and_sessions_are_offered_where_they_fit(
     assert not none & found
 
 
+@pytest.mark.parametrize(
+    "marked",
+    [
+        'command(name = "first", depends_on = [|',
+        'command(name = "first", depends_on = ["|"])',
+        'command(depends_on = ["|"], name = "first")',
+        'def f():\n    return command(name = "first", depends_on = [|])\n' + END,
+    ],
+)
+def test_a_task_is_not_offered_to_come_before_itself(tmp_path: Path, marked: str) -> None:
+    """Neither by its name nor by what is bound to it; the others are."""
+    others = 'one = command(name = "first", run = "x")\ntwo = command(name = "second", run = "x")\n'
+    found = {label.strip('"') for label in labels(tmp_path, others + marked)}
+    assert "second" in found
+    assert not {"first", "one"} & found
+
+
 def test_constructors_are_those_of_the_lane(tmp_path: Path) -> None:
     """A playbook has no propose and has param, with the names that it declares."""
     head = 'params = {"issue": {"type": "string", "required": True}}\n'
@@ -207,11 +225,8 @@ workflow(type = "custom", tasks = [one, two], result = two)
 def test_hover_shows_a_task_of_a_helper_as_it_was_compiled(tmp_path: Path, mark: str) -> None:
     """Its name is the one that the helper was given."""
     found = hover(*view(tmp_path, HELPED.replace(mark.replace("|", ""), mark, 1), compiled=HELPED))
-    if mark == 'rung("tw|o"':
-        assert found is None  # a string of a call like any other
-    else:
-        assert found is not None
-        assert '"command": "./two.sh"' in found.text
+    assert found is not None
+    assert '"command": "./two.sh"' in found.text
 
 
 # Definitions, references, outline
@@ -284,12 +299,81 @@ def test_references_keep_to_their_scope(tmp_path: Path) -> None:
 def test_the_outline_has_what_is_made(tmp_path: Path) -> None:
     """Tasks, sessions, functions and the workflow, in their order; no task under a name that is computed."""
     seen, _ = view(tmp_path, TASKS + "def f(a, *b):\n    return command(name = a)\n" + END)
-    assert [(each.kind, each.name) for each in outline(seen.script)] == [
+    assert [(each.kind, each.name) for each in outline(seen)] == [
         ("task", "first"),
         ("session", "talk"),
         ("function", "f"),
         ("workflow", "workflow"),
     ]
+
+
+COMPUTED = """\
+load("critics.star", "base", "critic")
+GROUP = "vote"
+words = ["x", "y"]
+def pair(of):
+    return [command(name = "%s-%d" % (of, n), run = "x") for n in range(2)]
+def deep(name):
+    return critic("deep-" + name)
+one = critic("c1")
+two = deep("one")
+three = [critic("loop-" + w) for w in words]
+four = pair(GROUP)
+five = [command(name = "run-{}".format(n), run = "x") for n in range(2)]
+workflow(type = "custom", tasks = [base, one, two] + three + four + five)
+"""
+
+
+def test_the_outline_has_what_helpers_and_comprehensions_make(tmp_path: Path) -> None:
+    """Each task at the author's call, with its name selected where that is written; constants stand among them."""
+    seen, _ = view(tmp_path, COMPUTED, compiled=COMPUTED)
+    found = outline(seen)
+    assert [(each.kind, each.name, each.span.begin.line) for each in found] == [
+        ("constant", "GROUP", 2),
+        ("constant", "words", 3),
+        ("function", "pair", 4),
+        ("function", "deep", 6),
+        ("task", "c1", 8),
+        ("task", "deep-one", 9),
+        ("task", "loop-x", 10),
+        ("task", "loop-y", 10),
+        ("task", "vote-0", 11),
+        ("task", "vote-1", 11),
+        ("task", "run-0", 12),
+        ("task", "run-1", 12),
+        ("workflow", "workflow", 13),
+    ]
+    assert [seen.script.cut(each.name_span) for each in found[4:6]] == ['"c1"', "deep"]
+    assert all(each.span.begin <= each.name_span.begin <= each.name_span.end <= each.span.end for each in found)
+    never, _ = view(tmp_path, COMPUTED)
+    assert "task" not in {each.kind for each in outline(never)}
+
+
+def test_helpers_that_call_themselves_end(tmp_path: Path) -> None:
+    """A text that would never be compiled has an outline, too."""
+    calls = "".join(f"    f(n + 'x{n}')\n" for n in range(9))
+    seen, _ = view(tmp_path, f"def f(n):\n{calls}f('a')\n{END}", compiled=HELPED)
+    assert [each.kind for each in outline(seen)] == ["function", "workflow"]
+
+
+@pytest.mark.parametrize("mark", ['rung("tw|o"', "result = tw|o", "tw|o = "])
+def test_a_name_that_a_helper_is_given_stands_for_its_task(tmp_path: Path, mark: str) -> None:
+    """Its definition and its references are those of the task, from the literal and from what is bound to it."""
+    seen = view(tmp_path, HELPED.replace(mark.replace("|", ""), mark, 1), compiled=HELPED)
+    found = [(line, text) for _, line, text in texts(references_of(*seen, with_definition=True))]
+    assert {(5, '"two"'), (5, "two"), (6, "two")} <= set(found)
+    assert texts(definition(*seen)) == [("workflow.star", 5, '"two"' if mark.startswith("rung") else "two")]
+
+
+def test_an_augmented_assignment_is_a_use(tmp_path: Path) -> None:
+    """It is no definition, but one of the references; what the name holds cannot be told by reading any more."""
+    source = "x = 'a'\nx += 'b'\ny = |x\n"
+    assert texts(definition(*view(tmp_path, source))) == [("workflow.star", 1, "x")]
+    lines = [line for _, line, _ in texts(references_of(*view(tmp_path, source), with_definition=True))]
+    assert lines == [1, 2, 3]
+    assert texts(definition(*view(tmp_path, "x = []\ndef f():\n    |x += [1]\n"))) == [("workflow.star", 1, "x")]
+    assert texts(definition(*view(tmp_path, "def f():\n    |x += [1]\n"))) == []
+    assert hover(*view(tmp_path, source)) is None
 
 
 def test_every_name_of_a_tree_is_a_use() -> None:

@@ -50,6 +50,11 @@ class World:
         errors = [each.code for each in diagnostics if each.severity is Severity.ERROR]
         self.shown.append((Path(document.path).name, document.version, errors))
 
+    def show(self, path: str, diagnostics: list[Diagnostic], /) -> None:
+        """Note what is shown of a file that nobody has open."""
+        errors = [each.code for each in diagnostics if each.severity is Severity.ERROR]
+        self.shown.append((f"closed {Path(path).name}", None, errors))
+
     def clear(self, uri: str, /) -> None:
         """Note what is cleared."""
         self.shown.append((uri.rpartition("/")[2], None, []))
@@ -208,13 +213,116 @@ def test_a_module_and_its_root_are_one_check(world: World, tmp_path: Path) -> No
     root = world.open(tmp_path / "workflow.star", 'load("lib.star", "x")\n' + SOURCE.replace('"make"', "x"))
     assert world.settle() == [("workflow.star", 1, [])]
     module = world.open(tmp_path / "lib.star", "x = nothing\n")
-    assert sorted(world.settle()) == [("lib.star", 1, ["unknown-name"]), ("workflow.star", 1, [])]
+    assert sorted(world.settle()) == [("lib.star", 1, ["unknown-name"]), ("workflow.star", 1, ["unknown-name"])]
     world.change(root, 2, MISTAKE)
     assert world.settle()[0] == ("workflow.star", 2, ["unknown-argument"])
     world.change(root, 3, 'load("lib.star", "x")\n' + SOURCE)
     world.settle()
     world.session.close(module)
     assert world.settle() == [("lib.star", None, []), ("workflow.star", 3, [])]
+
+
+LIB = """\
+def critic(name):
+    return agnt(name = name, prompt = "x")
+"""
+LOADING = 'load("lib.star", "critic")\nfirst = critic("first")\nworkflow(type = "custom", tasks = [first])\n'
+
+
+def test_a_mistake_in_a_closed_module_is_shown_in_it_while_its_root_is_open(world: World, tmp_path: Path) -> None:
+    """At its load stands that it has one; all is cleared when the root loads it no more, and when that is closed."""
+    (tmp_path / "lib.star").write_text(LIB)
+    root = world.open(tmp_path / "workflow.star", LOADING)
+    both = [("closed lib.star", None, ["unknown-name"]), ("workflow.star", 1, ["unknown-name"])]
+    assert world.settle() == both
+    world.change(root, 2, SOURCE)
+    assert world.settle() == [("closed lib.star", None, []), ("workflow.star", 2, [])]
+    world.change(root, 3, LOADING)
+    assert world.settle() == [both[0], ("workflow.star", 3, ["unknown-name"])]
+    world.change(root, 4, LOADING + "\n")
+    assert world.settle() == [("workflow.star", 4, ["unknown-name"])]
+    world.session.close(root)
+    assert world.settle() == [("workflow.star", None, []), ("closed lib.star", None, [])]
+
+
+def test_a_module_that_is_opened_and_closed_is_shown_once(world: World, tmp_path: Path) -> None:
+    """Its document takes over what was shown of the file, and gives it back."""
+    (tmp_path / "lib.star").write_text(LIB)
+    world.open(tmp_path / "workflow.star", LOADING)
+    world.settle()
+    module = world.open(tmp_path / "lib.star", LIB)
+    assert sorted(world.settle()) == [
+        ("closed lib.star", None, []),
+        ("lib.star", 1, ["unknown-name"]),
+        ("workflow.star", 1, ["unknown-name"]),
+    ]
+    world.change(module, 2, LIB.replace("agnt", "agent"))
+    assert sorted(world.settle()) == [("lib.star", 2, []), ("workflow.star", 1, [])]
+    world.session.close(module)
+    assert world.settle() == [
+        ("lib.star", None, []),
+        ("closed lib.star", None, ["unknown-name"]),
+        ("workflow.star", 1, ["unknown-name"]),
+    ]
+
+
+def test_a_load_tells_of_mistakes_further_down(world: World, tmp_path: Path) -> None:
+    """Each load on the way has one entry, also where the module in between is open; a closed root has none."""
+    (tmp_path / "lib.star").write_text(LIB + "x = nothing\n")
+    (tmp_path / "more.star").write_text('load("lib.star", c = "critic")\ndef critic(name):\n    return c(name)\n')
+    root = world.open(tmp_path / "workflow.star", LOADING.replace("lib", "more"))
+    assert world.settle() == [
+        ("closed lib.star", None, ["unknown-name", "unknown-name"]),
+        ("closed more.star", None, ["unknown-name"]),
+        ("workflow.star", 1, ["unknown-name"]),
+    ]
+    document = world.session.document(root)
+    assert document is not None
+    (entry,) = world.session.shown(document)
+    assert entry.message.startswith('"more.star" has 2 mistakes, the first: lib.star:2: "agnt" is not defined')
+    assert entry.span is not None
+    assert (entry.span.begin.line, [Path(str(each.file)).name for each in entry.related]) == (1, ["lib.star"] * 2)
+
+
+def test_a_closed_root_shows_nothing_in_closed_modules(world: World, tmp_path: Path) -> None:
+    """Another of its modules is open, for which it is checked on."""
+    (tmp_path / "lib.star").write_text(LIB)
+    more = 'load("lib.star", c = "critic")\ndef critic(name):\n    return c(name)\n'
+    root = world.open(tmp_path / "workflow.star", LOADING.replace("lib", "more"))
+    Path(root).write_text(LOADING.replace("lib", "more"))
+    world.open(tmp_path / "more.star", more)
+    assert ("closed lib.star", None, ["unknown-name"]) in world.settle()
+    world.session.close(root)
+    assert sorted(world.settle(), key=str) == [
+        ("closed lib.star", None, []),
+        ("more.star", 1, ["unknown-name"]),
+        ("workflow.star", None, []),
+    ]
+
+
+def test_nothing_is_shown_in_files_outside_of_the_pack(world: World, tmp_path: Path) -> None:
+    """A module that is refused is a mistake of its load, whatever stands in it."""
+    (tmp_path / "lib.star").write_text(LIB)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link.star").symlink_to(tmp_path / "lib.star")
+    root = world.open(tmp_path / "in" / "workflow.star", LOADING.replace("lib", "../lib"))
+    assert world.settle() == [("workflow.star", 1, ["path-refused"])]
+    world.change(root, 2, LOADING.replace("lib", "link"))
+    assert world.settle() == [("workflow.star", 2, ["path-refused"])]
+
+
+def test_messages_name_files_as_the_pack_does(world: World, tmp_path: Path) -> None:
+    """Never by a whole path, which is the machine's."""
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "idle.md").write_text("x")
+    (tmp_path / "crucible.toml").write_text("[repo]\n")
+    uri = world.open(tmp_path / "workflow.star", SOURCE)
+    world.settle()
+    document = world.session.document(uri)
+    assert document is not None
+    (warning,) = world.session.shown(document)
+    assert (warning.code, warning.file) == ("unused-prompt", None)
+    assert '"prompts/idle.md"' in warning.message
 
 
 def test_a_module_keeps_its_diagnostics_while_its_root_is_torn(world: World, tmp_path: Path) -> None:

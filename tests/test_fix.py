@@ -246,6 +246,51 @@ def test_nothing_is_mended_through_a_link(tmp_path: Path, which: str) -> None:
     assert (home / name).is_symlink()
 
 
+def test_what_is_left_of_a_linked_file_is_what_is_written(tmp_path: Path) -> None:
+    """The file that it leads to was mended in the meantime, in its own pack or here."""
+    pack(tmp_path / "a", workflow="idle = 1\n" + TYPING)
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "other.star").symlink_to(tmp_path / "a" / "workflow.star")
+    done = crucible("lint", "--fix", "a/other.star", "b/other.star", "a", cwd=tmp_path)
+    assert (done.status, done.out) == (0, b"3 files: no problems\n")
+    assert (tmp_path / "a" / "workflow.star").read_text() == SOURCE
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        (
+            'STYLE = "s"\ndef helper(t):\n    return [t]\nb = agent(name = "b", prompt = \'don\'t do it. \' + STYLE,'
+            ' depends_on = helper(1))\nworkflow(type = "custom", tasks = [b])\n'
+        ),
+        'a = command(name = "a", run = "true")\nworkflow(type = "custom")\n',
+        'a = command(name = "a", run = "true")\nworkflow(type = "custom", tasks = 3)\n',
+        (
+            'draft = agent(name = "d", prompt = "p")\n'
+            'workflow(type = "custom", tasks = [agent(name = "e", prompt = "p", depends_on = [sketch])])\n'
+        ),
+        'load("lib.star", "crtic")\nworkflow(type = "custom", tasks = [command(name = "c", run = "true")])\n',
+        f"# crucible: ignore\nidle = 1\n{SOURCE}",
+        f"idle = 1  # crucible: ignore[gone]\n{SOURCE}",
+        f"idle = 1  # a word of the author\n{SOURCE}",
+    ],
+)
+def test_what_may_be_good_stays(tmp_path: Path, source: str) -> None:
+    """Beside a mistake that may hide its use, or with a comment."""
+    pack(tmp_path, workflow=source)
+    (tmp_path / "lib.star").write_text("x = 1\n")
+    crucible("lint", "--fix", "workflow.star", cwd=tmp_path)
+    assert (tmp_path / "workflow.star").read_text() == source
+
+
+def test_a_suppression_is_spelt_right_before_its_line_is_mended(tmp_path: Path) -> None:
+    """Then there is nothing to mend there."""
+    pack(tmp_path, workflow=f"idle = 1  # crucible: ingore[unused-bindng]\n{SOURCE}")
+    assert crucible("lint", "--fix", "workflow.star", cwd=tmp_path).out == b"1 file: no problems\n"
+    assert (tmp_path / "workflow.star").read_text() == f"idle = 1  # crucible: ignore[unused-binding]\n{SOURCE}"
+
+
 def test_standard_input_is_printed_as_it_is_mended(tmp_path: Path) -> None:
     """No file is written, not even one of that name; what is left is reported on standard error."""
     pack(tmp_path, workflow=TYPING)

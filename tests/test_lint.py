@@ -169,6 +169,44 @@ def test_nothing_to_lint_is_2(tmp_path: Path, style: str) -> None:
         assert codes(report(done.out)) == ["file-not-found"]
 
 
+def test_a_file_is_linted_once_whatever_way_leads_to_it(tmp_path: Path) -> None:
+    """Through other folders, linked ones or the folder above; .. behind a link is where the link leads."""
+    pack(tmp_path / "a" / "b", workflow=MISTAKE)
+    (tmp_path / "link").symlink_to("a/b")
+    names = [
+        "a/b/workflow.star",
+        "a/../a/b/workflow.star",
+        "a/b",
+        "a/../a/b",
+        f"../{tmp_path.name}/a",
+        "link",
+        "a/b/..",
+    ]
+    first = crucible("lint", "a/b", cwd=tmp_path)
+    assert first.out.endswith(b"\n1 file: 1 error\n")
+    assert crucible("lint", *names, cwd=tmp_path).out == first.out
+    assert crucible("lint", names[4], names[1], cwd=tmp_path).out == first.out
+    assert crucible("lint", "link/../b/workflow.star", "a/b", cwd=tmp_path).out.count(b"error[") == 1
+    assert b"--> ../workflow.star" in crucible("lint", "../workflow.star", ".", cwd=_below(tmp_path / "a" / "b")).out
+
+
+def _below(folder: Path) -> Path:
+    (folder / "deep").mkdir()
+    return folder / "deep"
+
+
+@pytest.mark.parametrize("name", ["workflow.star", "crucible.toml"])
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path, name: str) -> None:
+    """Whoever put it there meant a pack; the others are linted all the same."""
+    pack(tmp_path / "a", workflow=MISTAKE)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / name).symlink_to("gone")
+    done = crucible("lint", ".", "b", "--format", "json", cwd=tmp_path)
+    found = report(done.out)["diagnostics"]
+    assert (done.status, [each["code"] for each in found]) == (2, ["file-not-found", "unknown-argument"])
+    assert found[0]["message"] == f"b/{name} is a link that leads nowhere"
+
+
 GENERATED = "# Generated from workflow.star by crucible plan compile-workflow; edit that file instead.\n"
 STALE = (
     '[workflow]\ntype = "custom"\nresult = "gone"\n[[workflow.task]]\nname = "a"\nkind = "command"\ncommand = "true"\n'
@@ -275,8 +313,8 @@ def test_what_two_sources_of_a_pack_share_is_judged_by_both(tmp_path: Path) -> N
 
 def test_github_gets_annotations_and_the_log_the_text(tmp_path: Path) -> None:
     """Standard output has the commands, standard error what a person reads."""
-    done = crucible("lint", "--format", "github", cwd=pack(tmp_path, workflow=IDLE + "x = (\n"))
-    assert [line.split(b" ")[0] for line in done.out.splitlines()] == [b"::error", b"::warning"]
+    done = crucible("lint", "--format", "github", cwd=pack(tmp_path, workflow="idle = 1\n" + MISTAKE))
+    assert sorted(line.split(b" ")[0] for line in done.out.splitlines()) == [b"::error", b"::warning"]
     assert b"file=workflow.star,line=1," in done.out
     assert done.err == crucible("lint", cwd=tmp_path).out
 

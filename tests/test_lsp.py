@@ -113,14 +113,22 @@ def test_a_module_is_judged_as_its_root_sees_it(client: Client, root: Path, tmp_
     assert client.errors(module, 2) == []
 
 
-def test_a_mistake_in_a_closed_module_is_shown_at_its_load(client: Client, root: Path, tmp_path: Path) -> None:
-    """A root that does not compile says why, with the way to the place."""
+def test_a_mistake_in_a_closed_module_is_shown_in_it_and_at_its_load(
+    client: Client, root: Path, tmp_path: Path
+) -> None:
+    """The module's own URI has the mistake, the root says that there is one; both are cleared with the root."""
     (tmp_path / "critics.star").write_text(MODULE.replace("agent(", "agnt("))
+    module = (tmp_path / "critics.star").as_uri()
     uri = client.open(root, LOADING)
-    (wrong,) = client.errors(uri)
-    assert wrong["code"] == "unknown-name"
-    assert wrong["message"].startswith("critics.star:3: ")
-    assert wrong["relatedInformation"][0]["location"]["uri"] == (tmp_path / "critics.star").as_uri()
+    (wrong,) = client.errors(module, None)
+    assert (wrong["code"], span(wrong)) == ("unknown-name", (2, 11, 2, 15))
+    (told,) = client.errors(uri)
+    assert told["message"].startswith('"critics.star" has a mistake: critics.star:3: "agnt" is not defined')
+    assert span(told) == (0, 5, 0, 19)
+    assert told["relatedInformation"][0]["location"] == {"uri": module, "range": wrong["range"]}
+    client.close(uri)
+    assert client.diagnostics(uri, None) == []
+    assert client.diagnostics(module, None) == []
 
 
 def test_a_module_that_nobody_loads_is_no_workflow(client: Client, root: Path, tmp_path: Path) -> None:
@@ -298,6 +306,58 @@ def test_positions_outside_of_the_text_are_moved_inside(client: Client, root: Pa
         client.ask(f"textDocument/{method}", far)
     client.ask("textDocument/references", {**far, "context": {"includeDeclaration": True}})
     client.ask("textDocument/codeAction", {**far, "range": wide, "context": {"diagnostics": []}})
+
+
+def test_the_graph_is_that_of_the_last_good_workflow(client: Client, root: Path, tmp_path: Path) -> None:
+    """As SVG, from the root or one of its modules, also while the text is wrong; without any, the answer says why."""
+    assert client.server["capabilities"]["executeCommandProvider"]["commands"] == ["crucible.graph"]
+    uri = client.open(root, MISTAKE)
+    wrong = client.answer(*graph(uri))["error"]
+    assert wrong["code"] == -32803
+    assert 'unknown-argument: evaluate() has no argument "depend_on"' in wrong["message"]
+    client.change(uri, 2, LOADING)
+    assert client.errors(uri, 2) == []
+    svg = client.ask(*graph(uri))
+    assert svg.startswith("<?xml")
+    assert "first" in svg
+    client.change(uri, 3, MISTAKE)
+    assert client.errors(uri, 3)
+    assert client.ask(*graph(uri)) == svg
+    client.change(uri, 4, LOADING)
+    module = client.open(tmp_path / "critics.star", MODULE)
+    assert client.errors(module) == []
+    assert client.ask(*graph(module)) == svg
+    for arguments, code in (([], -32602), ([[]], -32803), ([uri, uri], -32602), (["file:///nowhere.star"], -32803)):
+        assert client.answer(*graph(*arguments))["error"]["code"] == code
+
+
+def graph(*arguments: object) -> tuple[str, object]:
+    """Return the request for a graph."""
+    return "workspace/executeCommand", {"command": "crucible.graph", "arguments": arguments}
+
+
+def test_a_drawing_program_that_is_missing_is_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer names it, and the diagnostics are what they were."""
+    monkeypatch.setenv("CRUCIBLE_DOT", "no-such-program")
+    with Client(tmp_path) as client:
+        uri = client.open(tmp_path / "workflow.star", SOURCE)
+        assert client.errors(uri) == []
+        assert "no-such-program" in client.answer(*graph(uri))["error"]["message"]
+
+
+@pytest.mark.parametrize("position", [{"line": -1, "character": 0}, {"line": 0, "character": 4294967295}, {}, 3])
+def test_a_request_that_cannot_be_read_is_answered(client: Client, root: Path, position: object) -> None:
+    """With an error, whichever it is; the next has its answer."""
+    uri = client.open(root, SOURCE)
+    client.errors(uri)
+    params = {"textDocument": {"uri": uri}, "position": position}
+    for method in ("hover", "completion", "definition"):
+        error = client.answer(f"textDocument/{method}", params)["error"]
+        assert (error["code"], error["message"]) == (
+            -32602,
+            f"the parameters of textDocument/{method} are not what the protocol has",
+        )
+    assert client.ask("textDocument/hover", client.at(uri, Cursor("", 0, 0)))
 
 
 # The life of the server

@@ -432,6 +432,19 @@ def test_and_binds_closer_than_or(text: str, left: str) -> None:
         ("f(*a, «b»)", "behind a named one"),
         ("f(**a, «b = 1»)", "behind **"),
         ("f(*a, «*b»)", "once"),
+        ("x = «\u200b»1", "zero width space (U+200B); it cannot be seen; delete it"),
+        ("f(a = «\u00a0»1,\u00a0b = 2)", "no-break space (U+00A0); write a plain space"),
+        ("def f():\n«\u00a0»\u00a0return 1", "no-break space"),
+        ("x = «\u201c»a\u201d", 'write a plain "'),
+        ("x = «\u2018»a\u2019", "write a plain '"),
+        ("x = a «\u2212» 1", "write a plain -"),
+        ("f(a«\uff0c» b)", "write a plain ,"),
+        ("load «'a'», 'b'", 'load needs brackets; write load("…", "…")'),
+        ("f(a = 10«**»2, b = 1)", 'no operator "**"'),
+        ("f(«with» = 1)", "choose another name"),
+        ("«with» a: b", "nothing is opened here"),
+        ("«try»:\n  a", "test with if beforehand"),
+        ("def f(a):\n«return» a\nreturn a", "indented block"),
     ],
 )
 def test_a_mistake_is_one_fault_at_its_place(source: str, message: str) -> None:
@@ -590,3 +603,9 @@ def test_a_case_has_a_fault_exactly_when_the_evaluator_has_one(name: str) -> Non
     """Whatever else is wrong with a source is found by others, an argument that is given twice among it."""
     reason = refused(CASES[name])
     assert bool(parse(CASES[name]).faults) == (reason is not None and REPEATED not in reason), reason
+
+
+def test_a_text_of_too_many_tokens_is_not_read() -> None:
+    """Neither the compiler nor the editor keeps what it could not hold; the scan has its own word for it."""
+    assert parse('"\n' * 60_000) == tree.Source((), (), ())
+    assert parse("a = 1\n" * 20_000).statements

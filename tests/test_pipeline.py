@@ -443,6 +443,15 @@ workflow(tasks = [p, a, e, g, d], result = d)
         ('load("m.star", "xs")\nxs.append(2)', "a module's values are frozen once it is loaded; build a new one"),
         ("ys = [1]\nfor y in ys:\n    ys.append(y)", "cannot be changed while a loop goes through it"),
         ("y = [1].foo", "Object of type `list` has no attribute `foo`"),
+        ("y = z\nz = 1", '"z" is used before the line that binds it; move that line up'),
+        ("def f():\n    y = z\n    z = 1\n\nf()", '"z" is used before the line that binds it; move that line up'),
+        ('y = command(name = "y", run = "true").name', 'no attribute "name"; write the task itself'),
+        ('y = command(name = "y", run = "true")\ny.name = "z"', "give every argument in the call that builds it"),
+        ("def f(x):\n    pass\n\nf()", 'f() needs the argument "x"; give it in this call'),
+        ("def f(*y, x):\n    pass\n\nf()", 'f() needs the argument "x"; give it in this call'),
+        ("def f(x):\n    pass\n\nf(1, 2, 3)", "f() is given more arguments than it has parameters, 2 too many"),
+        ("def f(x):\n    pass\n\nf(1, y = 2)", 'f() has no parameter "y"; take the argument out'),
+        ("y = (lambda x: x)()", 'lambda() needs the argument "x"'),
     ],
 )
 def test_what_the_evaluator_says_is_said_so_that_it_helps(tmp_path: Path, statement: str, message: str) -> None:
@@ -488,3 +497,22 @@ def test_records_that_are_none_end_the_evaluation(tmp_path: Path, more: Any) -> 
         patch.setattr(pipeline, "Sandbox", Odd)
         (diagnostic,) = compiled(tmp_path, END).diagnostics
     assert diagnostic.code == "evaluator-crashed"
+
+
+@pytest.mark.parametrize("modules", [0, 3])
+def test_tokens_are_counted_over_all_sources(tmp_path: Path, modules: int) -> None:
+    """What our own reading would keep of them is bounded, whether or not there is anything else wrong."""
+    lines = 12_000 if modules else 26_000
+    write(tmp_path, {f"m{number}.star": "a = 1\n" * lines for number in range(modules)})
+    loads = "".join(f'load("m{number}.star", a{number} = "a")\n' for number in range(modules))
+    own = "" if modules else "a = 1\n" * lines
+    (diagnostic,) = compiled(tmp_path, f"{loads}{own}{END}").diagnostics
+    assert diagnostic.code == "limit-exceeded"
+    assert "100,000" in diagnostic.message
+    assert str(diagnostic.file).endswith(f"m{modules - 1}.star" if modules else "workflow.star")
+
+
+def test_a_long_source_of_few_tokens_is_read(tmp_path: Path) -> None:
+    """Prompts that are written out make a source long, not hard to read."""
+    source = "".join(f'p{number} = """{"word " * 40_000}"""\n' for number in range(1))
+    assert compiled(tmp_path, source + "# words\n" * 5_000 + END).workflow is not None

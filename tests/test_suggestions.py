@@ -90,6 +90,13 @@ def test_there_is_no_edit_where_the_text_is_not_what_is_wrong(tmp_path: Path, so
         ("helpr()", "helper"),
         ("HELPER", "helper"),
         ("sortd()", "sort"),  # the file's own name is as near as the builtin
+        ('task(name = "t")', None),  # a call by names is no call of hash()
+        ("hsh(**{})", None),
+        ("node()", None),  # a constant is not called
+        ("none()", None),
+        ("none", "None"),
+        ("[TRUE]", "True"),
+        ("nome", None),
     ],
 )
 def test_what_is_in_scope_is_offered(tmp_path: Path, expression: str, meant: str | None) -> None:

@@ -118,6 +118,18 @@ def test_the_parameters_of_a_playbook_are_read_by_the_compiler(tmp_path: Path) -
     assert places(tmp_path, f'{block}workflow(typ = "playbook", {tasks}') == []
 
 
+TASKS = 'load("lib.star", "panel")\ndef h(n):\n    return panel()\na = command(name = "a", run = "true")\n'
+REFUSED = [
+    'workflow(type = "custom")\n',
+    'workflow(type = "custom", tasks = 3)\n',
+    'workflow(type = "custom", tasks = [])\n',
+    'workflow(type = "custom", task = [])\n',
+    'workflow(type = "custom", tasks = {"a": 1}, name = "n")\n',
+    "workflow(3)\n",
+    "def build():\n    return workflow(type = 'custom')\nbuild()\n",
+]
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -128,8 +140,19 @@ def test_the_parameters_of_a_playbook_are_read_by_the_compiler(tmp_path: Path) -
         's = session(name = "s")\n' + ONE,
         'w = workflow(type = "custom", tasks = [command(name = "c", run = "true")])\n',
         'load("lib.star", "panel")\nworkflow(type = "custom", tasks = panl())\n',
+        'load("lib.star", "panl")\n' + ONE,
+        'load("lib.star", p = "panl")\n' + ONE,
+        'load("libb.star", "panel")\n' + ONE,
+        'load("lib.star", "panel")\nx = panel\n',
+        (
+            "s = \"p\"\ndef h(t):\n    return [t]\na = agent(name = 'a', prompt = 'don't ' + s)\n"
+            "workflow(type = 'custom', tasks = [a] + h(a))\n"
+        ),
+        "def h(t):\n    return [t]\nb = agent(name = 'b', prompt = 'don't do it. ', depends_on = h(1))\n",
+        'draft = agent(name = "d", prompt = "p")\nworkflow(type = "custom", tasks = [sketch])\n',
+        'def f():\n    draft = 1\n    return [sketch]\nworkflow(type = "custom", tasks = f())\n',
+        *(TASKS + call for call in REFUSED),
     ],
-    ids=["misspelt", "not parsed", "parsed in part", "dropped", "unbound", "not the last value", "misspelt symbol"],
 )
 def test_a_name_without_a_use_is_no_news_beside_the_mistake_that_hides_it(tmp_path: Path, source: str) -> None:
     """What is only a consequence of another mistake is not reported."""
@@ -143,28 +166,55 @@ def test_the_trees_are_judged_beside_errors(tmp_path: Path) -> None:
     assert places(tmp_path, source) == [("unused-binding", "workflow.star", 1, "x")]
 
 
+@pytest.mark.parametrize(
+    "mistake",
+    ['agnt(name = "b", prompt = "p")', 'command(name = "b", run = "true", after = [])', "crtics"],
+)
+def test_a_mistake_hides_what_it_may_have_meant_alone(tmp_path: Path, mistake: str) -> None:
+    """A name that no unknown one is near is unused whatever it meant."""
+    source = f'critics = 1\nidle = 2\nprint(critics)\nworkflow(type = "custom", tasks = [{mistake}])\n'
+    assert places(tmp_path, source) == [("unused-binding", "workflow.star", 2, "idle")]
+    near = source.replace("idle = 2", "crtic = 2")
+    assert len(places(tmp_path, near)) == (mistake != "crtics")
+
+
+def test_one_symbol_that_is_not_there_says_nothing_of_another(tmp_path: Path) -> None:
+    """Each has its own mistake."""
+    found = places(tmp_path, 'load("lib.star", "panl", "x")\n' + ONE, lib_dot_star="panel = 1\nx = 1\n")
+    assert [(code, text) for code, _, _, text in found] == [("unused-load", '"x"')]
+
+
 LOADS = [
     ('load("lib.star", "x", "y")\nload("lib.star", "z")\n', ["y", "z"], 'load("lib.star", "x")\n'),
     ('load("lib.star", "y", "x")\n', ["y"], 'load("lib.star", "x")\n'),
     ('load("lib.star", "x", other = "y")\n', ["y"], 'load("lib.star", "x")\n'),
-    ('load(\n    "lib.star",\n    "x",\n    "y",  # why\n)\n', ["y"], 'load(\n    "lib.star",\n    "x",\n)\n'),
+    ('load(\n    "lib.star",\n    "x",\n    "y",  # why\n)\n', ["y"], None),
+    ('load(\n    "lib.star",\n    "x",\n    "y",\n)\n', ["y"], 'load(\n    "lib.star",\n    "x",\n)\n'),
+    ('load("lib.star", "x")\nload("lib.star", "y")  # why\n', ["y"], None),
+    ('load("lib.star", "x")\nload(  # why\n    "lib.star", "y")\n', ["y"], None),
     ('load("lib.star", "x"); load("lib.star", "y")\n', ["y"], 'load("lib.star", "x"); load("lib.star", "y")\n'),
 ]
 
 
 @pytest.mark.parametrize(("loads", "names", "after"), LOADS)
-def test_what_is_loaded_is_used(tmp_path: Path, loads: str, names: list[str], after: str) -> None:
+def test_what_is_loaded_is_used(tmp_path: Path, loads: str, names: list[str], after: str | None) -> None:
     """A symbol without a use goes, with its comma, its line or its load; what stands beside it stays."""
     rest = 'workflow(type = "custom", tasks = [command(name = x, run = "true")])\n'
     lib = 'x = "a"\ny = "b"\nz = "c"\n'
     found = places(tmp_path, loads + rest, lib_dot_star=lib)
     assert [(code, text.strip('"')) for code, _, _, text in found] == [("unused-load", name) for name in names]
-    assert mended(tmp_path, loads + rest, "unused-load", lib_dot_star=lib) == after + rest
+    assert mended(tmp_path, loads + rest, "unused-load", lib_dot_star=lib) == (loads if after is None else after) + rest
 
 
 BINDINGS = [
     ("x = 1\n", ""),
-    ("x = [len('a'), prompt_file(\n    'p.md')]  # gone with it\n", ""),
+    ("x = [len('a'), prompt_file(\n    'p.md')]\n", ""),
+    ("x = 1  # why\n", "x = 1  # why\n"),
+    ("x = [\n    1,  # why\n]\n", "x = [\n    1,  # why\n]\n"),
+    ("def f():\n    # why\n    return 1\n", "def f():\n    # why\n    return 1\n"),
+    ("# why\nx = 1\n", "# why\n"),
+    ("x = [].append(1)  # why\n", "[].append(1)  # why\n"),
+    ("x = '# none'\n", ""),
     ("def f():\n    return 1\n", ""),
     ("x = fail\n", ""),
     ("x = [].append(1)\n", "[].append(1)\n"),
@@ -236,7 +286,13 @@ def test_who_reads_a_dependency_needs_it(tmp_path: Path) -> None:
         ("[a, b]", "[b]"),
         ("[b, a]", "[b]"),
         ("[b, a,]", "[b,]"),
-        ("[\n    a,  # first\n    b,\n]", "[\n    b,\n]"),
+        ("[\n    a,\n    b,\n]", "[\n    b,\n]"),
+        ("[\n    a,  # first\n    b,\n]", "[\n    a,  # first\n    b,\n]"),
+        ("(a, b)", "(a, b)"),
+        ("[] + [b] + [t for t in [a]]", "[] + [b] + [t for t in [a]]"),
+        ("(\n    a,\n    b,\n)", "(\n    a,\n    b,\n)"),
+        ("(b,) + (a,)", "(b,) + (a,)"),
+        ('(a, b, "d")', '(b, "d")'),
         ("[\n    b, a\n]", "[\n    b\n]"),
         ("[b] + [a]", "[b] + []"),
         ("[b,  # why\n  a]", "[b,  # why\n  a]"),
@@ -247,7 +303,7 @@ def test_who_reads_a_dependency_needs_it(tmp_path: Path) -> None:
 )
 def test_a_redundant_dependency_goes_with_its_comma(tmp_path: Path, written: str, mend: str) -> None:
     """The list keeps its form; where more than the element would go, nothing is suggested."""
-    source = custom("a", "b a").replace("tasks = [a, b]", "tasks = [a, b, c]")
+    source = custom("a", "b a", "d").replace("tasks = [a, b, d]", "tasks = [a, b, c, d]")
     head, _, tail = source.partition("workflow(")
     task = 'c = command(name = "c", run = "true", depends_on = {})\n'
     text = head + task.format(written) + "workflow(" + tail
@@ -276,6 +332,61 @@ def test_a_list_with_a_name_of_its_own_is_no_element_to_remove(tmp_path: Path) -
     )
     assert places(tmp_path, source) == [("redundant-dependency", "workflow.star", 3, "base")]
     assert "[b])\nworkflow" in mended(tmp_path, source, "redundant-dependency")
+
+
+MK = 'def mk(n, deps):\n    return command(name = n, run = "true", depends_on = deps)\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ('deps = [a, b]\nc = command(name = "c", run = "true", depends_on = deps)\n', (3, "a")),
+        ('deps = ["a", "b"]\nc = command(name = "c", run = "true", depends_on = deps)\n', (3, '"a"')),
+        ('deps = [a, b]\nc = command(name = "c", run = "true", depends_on = [deps])\n', (3, "a")),
+        (MK + 'c = mk("c", [a, b])\n', (4, "deps")),
+        (MK + 'c = [\n    mk("c", [a, b]),\n    mk("d", [a]),\n]\n', (4, "deps")),
+        ('c = command(name = "c", run = "true", depends_on = [t for t in [a, b]])\n', (3, "[t for t in [a, b]]")),
+        ('c = command(name = "c", run = "true", depends_on = [b] + [t for t in [a]])\n', (3, "[t for t in [a]]")),
+        ('c = command(name = "c", run = "true", depends_on = list([a, b]))\n', (3, "list([a, b])")),
+    ],
+)  # fmt: skip
+def test_a_dependency_is_redundant_wherever_its_list_comes_from(
+    tmp_path: Path, lines: str, found: tuple[int, str]
+) -> None:
+    """Where the list is built out of the call nothing is suggested: others may read it."""
+    source = custom("a", "b a").replace("workflow(", lines + "workflow(")
+    head, _, tail = source.rpartition("tasks = [a, b]")
+    source = f"{head}tasks = [a, b, c]{tail}"
+    assert places(tmp_path, source) == [("redundant-dependency", "workflow.star", *found)]
+    assert mended(tmp_path, source, "redundant-dependency") == source
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ('deps = [a, z]\nc = command(name = "c", run = "true", depends_on = [b] + deps)\n'
+        'd = command(name = "d", run = "true", depends_on = deps)\n'),
+        MK.replace("= deps", "= [a, deps]") + 'c = mk("c", b)\nd = mk("d", z)\n',
+        ('d = []\nc = [a]\nfor n in ["x", "y"]:\n'
+        '    c.append(command(name = n, run = "true", depends_on = [t for t in c[-1:]]))\n'),
+    ],
+)  # fmt: skip
+def test_a_list_that_some_task_needs_stays(tmp_path: Path, lines: str) -> None:
+    """What one written element, or one way through a call, means for one task it means for all."""
+    source = custom("a", "b a", "z").replace("workflow(", lines + "workflow(")
+    head, _, tail = source.rpartition("tasks = [a, b, z]")
+    first = "" if "c = [a]" in lines else "a, "
+    assert places(tmp_path, f"{head}tasks = [{first}b, z, c, d]{tail}") == []
+
+
+def test_what_a_list_is_read_for_elsewhere_keeps_its_elements(tmp_path: Path) -> None:
+    """The dependency is told where the list is named."""
+    source = (
+        custom("a", "b a").partition("workflow(")[0]
+        + 'deps = [a, b]\nc = command(name = "c", run = "true", depends_on = deps)\n'
+        + 'workflow(type = "custom", tasks = deps + [c])\n'
+    )
+    assert places(tmp_path, source) == [("redundant-dependency", "workflow.star", 4, "deps")]
 
 
 STRAYS = [
@@ -510,7 +621,20 @@ IGNORED = [
     ("x = 1  # crucible: ignore[unused-bindin]\n", ["unused-binding", "unused-suppression"]),
     ("x = 1  # crucible: ignore\n", ["unused-binding", "unused-suppression"]),
     ("x = 1  # crucible: ignore[]\n", ["unused-binding", "unused-suppression"]),
-    ("x = 1  # crucible: ignored[unused-binding]\n", ["unused-binding"]),
+    ("x = 1  # crucible: ignored[unused-binding]\n", ["unused-binding", "unused-suppression"]),
+    ("x = 1  # crucible: ingore[unused-binding]\n", ["unused-binding", "unused-suppression"]),
+    ("x = 1  # crucible: ignroe\n", ["unused-binding", "unused-suppression"]),
+    ("x = 1  # Crucible: ignore[unused-binding]\n", ["unused-binding", "unused-suppression"]),
+    ("x = 1  # crucible ignore [unused-binding]\n", ["unused-binding", "unused-suppression"]),
+    ("x = 1  # crucibel: ignore[unused-binding]\n", ["unused-binding", "unused-suppression"]),
+    ("x = 1  # crucible: ignores what is said of it\n", ["unused-binding"]),
+    ("x = 1  # crucible: explains itself\n", ["unused-binding"]),
+    ("x = 1  # the crucible ignores\n", ["unused-binding"]),
+    ("x = 1  # crucible: ignore[unused-binding] # crucible: ignore[unused-load]\n", ["unused-suppression"]),
+    (
+        "x = 1  # crucible: ignore[unused-load] # crucible: ignore[unused-binding]\n",
+        ["unused-binding", "unused-suppression", "unused-suppression"],
+    ),
     ("x = 1  # crucible: ignore[dropped-task]\n", ["unused-binding", "unused-suppression"]),
     ("print(1)  # crucible: ignore[unused-load, unused-suppression]\n", []),
     ("print(1)  # crucible: ignore[unused-suppression]\n", ["unused-suppression"]),
@@ -535,13 +659,35 @@ def test_a_comment_suppresses_what_it_names_on_its_line_or_the_next(
         ("# crucible: ignore[unused-load]\nprint(1)\n", "print(1)\n"),
         ("print(1)  # why # crucible: ignore[unused-load]\n", "print(1)  # why # crucible: ignore[unused-load]\n"),
         ("x = 1  # crucible: ignore[unused-load, unused-binding]\n", "x = 1  # crucible: ignore[unused-binding]\n"),
-        ("x = 1  # crucible: ignore[unused-binding, gone]\n", "x = 1  # crucible: ignore[unused-binding]\n"),
+        ("x = 1  # crucible: ignore[unused-binding, gone]\n", "x = 1  # crucible: ignore[unused-binding, gone]\n"),
         ("x = 1  # crucible: ignore[unused_binding]\n", "x = 1  # crucible: ignore[unused-binding]\n"),
     ],
 )
 def test_an_idle_suppression_goes_or_gets_the_code_that_was_meant(tmp_path: Path, text: str, after: str) -> None:
     """A code alone, with its comma, the comment, or its line."""
     assert mended(tmp_path, text + ONE, "unused-suppression") == after + ONE
+
+
+@pytest.mark.parametrize(
+    ("comment", "after"),
+    [
+        ("# crucible: ignore[unused-bindng]", "# crucible: ignore[unused-binding]"),
+        ("# crucible: ignore[gone]", None),
+        ("# crucible: ignore", None),
+        ("# crucible: ignore[]", None),
+        ("# crucible: ingore[unused-binding]", "# crucible: ignore[unused-binding]"),
+        ("# Crucible ignore[unused-binding]", "# crucible: ignore[unused-binding]"),
+        ("# crucible: ignore[unused-load] # crucible: ignore[unused-binding]", None),
+    ],
+)
+def test_what_a_comment_was_meant_to_keep_is_not_mended(tmp_path: Path, comment: str, after: str | None) -> None:
+    """A misspelt suppression stands for a wish all the same: its lines have no suggestion but for the comment."""
+    for form in ("x = 1  {}\n", "{}\nx = 1\n"):
+        text = form.format(comment) + ONE
+        assert mended(tmp_path, text, "unused-binding") == text
+        if "load" not in comment:
+            expected = text if after is None else form.format(after) + ONE
+            assert mended(tmp_path, text, "unused-suppression") == expected
 
 
 def test_an_error_cannot_be_suppressed(tmp_path: Path) -> None:

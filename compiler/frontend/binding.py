@@ -152,8 +152,17 @@ def _sort_in(
         message = "text that a launcher may supply belongs whole into a prompt; it may not be an argument's name"
         bound.problems.append(Problem("external-text", message, Spot()))
     else:
+        meant = {
+            (problem.suggestion or "").removesuffix(" = {}")
+            for problem in bound.problems
+            if problem.code in ("unknown-argument", "positional-argument")
+        } & constructor.rows.keys()
         candidates = constructor.rows.keys() - have
-        bound.problems.append(_unknown_argument(constructor, item.name, candidates, lane))
+        problem = _unknown_argument(constructor, item.name, candidates, lane)
+        if problem.suggestion in meant:
+            message = f'{constructor.name}() has no argument "{item.name}", and "{problem.suggestion}" is given already'
+            problem = problem._replace(message=f"{message}; remove one of the two", suggestion=None)
+        bound.problems.append(problem)
     return None
 
 

@@ -457,9 +457,13 @@ def restrict(config: dict[str, Any]) -> None:
     except OSError:
         pass
     signal.setitimer(signal.ITIMER_REAL, config["seconds"])
-    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))  # at the second one a system kills without a word
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if hard == resource.RLIM_INFINITY or whole < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))  # at the second one a system kills without a word
     for name, most in limits:
-        resource.setrlimit(name, (most, most))
+        hard = resource.getrlimit(name)[1]
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)  # the caller's may be lower
+        resource.setrlimit(name, (least, least))
 
 
 def serve() -> None:

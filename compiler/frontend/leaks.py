@@ -15,7 +15,7 @@ from crucible.compiler.frontend.binding import Spot
 from crucible.compiler.frontend.lower import CallFinding, InCall
 
 _CLASSES: Final = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789")
-_PUNCTUATION: Final = " ;|&$()<>`~/.,:!?*'\"\\-_=+[]{}#%@^"
+_PUNCTUATION: Final = "".join(chr(code) for code in range(128) if not chr(code).isalnum())
 _FOR_EMPTY: Final = "x;"
 _LENGTHS: Final = 97
 _UNMARKED: Final = (
@@ -35,11 +35,10 @@ _MARKS_DECIDE: Final = (
 class Change(NamedTuple):
     """One way to give a source other text: ``make`` takes a text and the number of it among all texts.
 
-    ``strict`` tells that what is built may not depend on what changes, ``marked`` that the other text has marks, too.
+    ``marked`` tells that the other text has marks, too.
     """
 
     make: Callable[[str, int], str]
-    strict: bool
     marked: bool
 
 
@@ -50,14 +49,15 @@ def letters_changed(text: str, number: int) -> str:
 
 
 def punctuation_changed(text: str, number: int) -> str:
-    """Return a text with every blank and punctuation character changed to another."""
-    return "".join(_next(character, (_PUNCTUATION,), number) for character in text) or _FOR_EMPTY
+    """Return half of a text, with every blank, control and punctuation character changed to another."""
+    half = text[: (len(text) + 1) // 2]
+    return "".join(_next(character, (_PUNCTUATION,), number) for character in half) or _FOR_EMPTY
 
 
 CHANGES: Final = (
-    Change(letters_changed, strict=True, marked=True),
-    Change(punctuation_changed, strict=False, marked=True),
-    Change(lambda text, _: text, strict=True, marked=False),
+    Change(letters_changed, marked=True),
+    Change(punctuation_changed, marked=True),
+    Change(lambda text, _: text, marked=False),
 )
 
 
@@ -91,16 +91,18 @@ def find(
 ) -> Iterator[CallFinding]:
     """Yield the arguments that hold external text without its marks.
 
-    With a strict change also the call at which the two evaluations part: what is built there depends on
-    the text. ``ended_early`` tells that the other one failed on its way; of the ``known`` calls something
-    was said already.
+    Also the call at which the two evaluations part: what is built there depends on the text. ``ended_early``
+    tells that the other one failed on its way; of the ``known`` calls something was said already. What print()
+    shows is nobody's affair.
     """
-    for number, (call, other) in enumerate(zip(calls, others, strict=False)):
+    built = [number for number, call in enumerate(calls) if call[0] != "print"]
+    twins = _without_prints(others)
+    for number, call, other in zip(built, _without_prints(calls), twins, strict=False):
         if call[0] != other[0] or [name for name, _ in call[2]] != [name for name, _ in other[2]]:
-            if change.strict and number not in known:
+            if number not in known:
                 yield _parted(number)
             return
-        if call[0] == "print" or number in known:
+        if number in known:
             continue
         pairs = [(f"#{index}", *both) for index, both in enumerate(zip(call[1], other[1], strict=False))]
         pairs += [(name, value, twin) for (name, value), (_, twin) in zip(call[2], other[2], strict=True)]
@@ -111,8 +113,23 @@ def find(
                 message, cure = (_LOOKED_AT if change.marked else _MARKS_DECIDE) if in_prompt else _UNMARKED
                 what = "this" if argument.startswith("#") else argument
                 yield CallFinding("external-text", f"{what} {message}{cure}", InCall(number, Spot(argument, place)))
-    if change.strict and (ended_early or len(calls) != len(others)):
-        yield _parted(min(len(calls) - 1, len(others)))
+    if built and (ended_early or len(built) != len(twins)):
+        yield _parted(built[min(len(built) - 1, len(twins))])
+
+
+def _without_prints(calls: list[Any]) -> list[Any]:
+    """Return call records without those of print(), their handles counted among what is left."""
+    built = [number for number, call in enumerate(calls) if call[0] != "print"]
+    if len(built) == len(calls):
+        return calls
+    places = {number: place for place, number in enumerate(built)}
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, list):
+            return [moved(item) for item in value]
+        return {"call": places[value["call"]]} if isinstance(value, dict) and value.get("call") in places else value
+
+    return [[calls[number][0], moved(calls[number][1]), moved(calls[number][2])] for number in built]
 
 
 def _parted(number: int) -> CallFinding:

@@ -5,6 +5,7 @@ A match begins with the blanks before the token; its last group tells the kind o
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from crucible.schemas.span import Position, Span
@@ -86,6 +87,11 @@ def place(text: str, begin: int, end: int) -> Span:
 def matches(text: str) -> Iterator[re.Match[str]]:
     """Iterate over the tokens of a text, behind the blanks that it begins with."""
     return TOKEN.finditer(text, len(lead(text)))
+
+
+def count_tokens(text: str, most: int) -> int:
+    """Return how many tokens a text has, at most one more than ``most``."""
+    return sum(1 for _ in islice(matches(text), most + 1))
 
 
 def sparse_matches(text: str, plain: dict[int, int] | None = None) -> Iterator[re.Match[str]]:

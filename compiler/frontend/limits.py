@@ -12,6 +12,7 @@ class Limits(NamedTuple):
     source_bytes: int = 256 * KIB
     all_source_bytes: int = MIB
     modules: int = 32
+    tokens: int = 100_000  # of all sources together: what our own reading keeps of them
     nesting: int = 128
     chain: int = 1_000
     tasks: int = 128

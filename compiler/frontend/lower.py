@@ -326,7 +326,9 @@ class Lowering:
         self._origins.tasks = list(listed)
         self._origins.refused |= _refused(None, call, {field: "task"})
         self._origins.note(None, "task", call.spot(field), [(spot.argument, spot.path) for spot in listed.values()])
-        if "value-too-deep" not in codes:  # what lies deeper than could be seen may well be listed
+        is_list = not any(p.code == "wrong-type" and p.spot == call.spot(field) for p in call.bound.problems)
+        # What lies deeper than could be seen may well be listed, and so may what was to be a list and is none.
+        if "value-too-deep" not in codes and (is_list or listed):
             self._report_dropped(meant, field)
         return True
 

@@ -11,6 +11,13 @@ from crucible.compiler.frontend import tree
 
 NAMED_BEFORE: Final = "a positional argument behind a named one; put it first, or name it"
 
+_OUTSIDE: Final = " outside a "
+
+
+def may_be_of_body(fault: tree.SyntaxFault) -> bool:
+    """Tell whether a statement is only in the wrong place because the block around it is not indented."""
+    return _OUTSIDE in fault.message
+
 
 def misplaced(statements: tuple[tree.Node, ...]) -> Iterator[tree.SyntaxFault]:
     """Find what the grammar lets pass and the language does not, anywhere under some statements."""
@@ -41,12 +48,12 @@ class _Around(NamedTuple):
 
 def _bad_return(node: tree.Return, around: _Around) -> Iterator[tree.SyntaxFault]:
     if not around.function:
-        yield tree.SyntaxFault(node.span, '"return" outside a def')
+        yield tree.SyntaxFault(node.span, f'"return"{_OUTSIDE}def')
 
 
 def _bad_keyword(node: tree.Keyword, around: _Around) -> Iterator[tree.SyntaxFault]:
     if node.word != "pass" and not around.loop:
-        yield tree.SyntaxFault(node.span, f'"{node.word}" outside a for loop')
+        yield tree.SyntaxFault(node.span, f'"{node.word}"{_OUTSIDE}for loop')
 
 
 def _bad_load(node: tree.Load, around: _Around) -> Iterator[tree.SyntaxFault]:

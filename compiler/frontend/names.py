@@ -16,6 +16,8 @@ from crucible.schemas.spelling import MOST_SEARCHED, distance, hint, nearest
 
 _FAR: Final = 99
 _MOST_STEPS: Final = 2  # that a suggestion may be away
+_CONSTANTS: Final = frozenset({"False", "None", "True"})
+_FUNCTIONS: Final = BUILTINS - _CONSTANTS
 
 
 class NameProblem(NamedTuple):
@@ -185,7 +187,7 @@ class _Reader:
     def __init__(self, lane: str | None) -> None:
         self._lane = lane
         self._constructors = constructors_of(lane)
-        self._meant: dict[tuple[str, _Scope, bool], str | None] = {}
+        self._meant: dict[tuple[str, _Scope, Collection[str]], str | None] = {}
         self.names: list[NameProblem] = []
         self.arguments: list[CallProblem] = []
         self.blocks: list[Block] = []
@@ -245,50 +247,53 @@ class _Reader:
 
     def expression(self, root: tree.Node, scope: _Scope) -> None:
         """Read an expression, however deep its chains."""
-        pending: list[tuple[tree.Node, _Scope, bool]] = [(root, scope, False)]
+        pending: list[tuple[tree.Node, _Scope, Collection[str]]] = [(root, scope, _CONSTANTS)]
         while pending:
-            node, here, called = pending.pop()
-            inner: list[tuple[tree.Node, _Scope, bool]] = []
+            node, here, builtins = pending.pop()
+            inner: list[tuple[tree.Node, _Scope, Collection[str]]] = []
             match node:
                 case tree.Name():
-                    self._name(node, here, called=called)
+                    self._name(node, here, builtins)
                 case tree.Call(function=function, arguments=arguments):
-                    inner.append((function, here, True))
-                    inner.extend((argument.value, here, False) for argument in arguments)
+                    by_name = any(argument.name is not None or argument.star == "**" for argument in arguments)
+                    inner.append((function, here, () if by_name else _FUNCTIONS))
+                    inner.extend((argument.value, here, _CONSTANTS) for argument in arguments)
                     self._call(node, here)
                 case tree.Lambda(parameters=parameters, body=body):
                     self._function(parameters, here)
-                    inner.append((body, _Scope({p.name.id for p in parameters}, here), False))
+                    inner.append((body, _Scope({p.name.id for p in parameters}, here), _CONSTANTS))
                 case tree.Comprehension(parts=parts, clauses=clauses):
                     names = {n.id for c in clauses if c.target is not None for n in _targets(c.target)}
                     within = _Scope(names, here)
-                    inner.append((clauses[0].value, here, False))
-                    inner.extend((clause.value, within, False) for clause in clauses[1:])
-                    inner.extend((part, within, False) for part in parts)
+                    inner.append((clauses[0].value, here, _CONSTANTS))
+                    inner.extend((clause.value, within, _CONSTANTS) for clause in clauses[1:])
+                    inner.extend((part, within, _CONSTANTS) for part in parts)
                 case tree.Attribute(value=value):
-                    inner.append((value, here, False))
+                    inner.append((value, here, _CONSTANTS))
                 case _:
-                    inner.extend((child, here, False) for child in tree.children(node))
+                    inner.extend((child, here, _CONSTANTS) for child in tree.children(node))
             pending.extend(reversed(inner))
 
-    def _name(self, name: tree.Name, scope: _Scope, *, called: bool) -> None:
-        """Report a name that nothing binds."""
+    def _name(self, name: tree.Name, scope: _Scope, builtins: Collection[str]) -> None:
+        """Report a name that nothing binds; ``builtins`` are those that it may have meant."""
         word = name.id
         if scope.reads(word) or word in self._constructors or word in BUILTINS:
             return
-        key = (word, scope, called)
+        key = (word, scope, builtins)
         if key not in self._meant and len(self._meant) < MOST_SEARCHED:
-            self._meant[key] = self._nearest(word, scope, called=called)
+            self._meant[key] = self._nearest(word, scope, builtins)
         guess = self._meant.get(key)
         tail = f'; did you mean "{guess}"?' if guess else ""
         where = f" in the lane {self._lane}" if word in CONSTRUCTORS and not guess else ""
         self.names.append(NameProblem("unknown-name", f'"{word}" is not defined{where}{tail}', name.span, guess))
 
-    def _nearest(self, word: str, scope: _Scope, *, called: bool) -> str | None:
+    def _nearest(self, word: str, scope: _Scope, builtins: Collection[str]) -> str | None:
         """Return what an unknown name most likely means: something visible, or a builtin that is nearer."""
         visible = scope.all_names() | set(self._constructors)
         guess = nearest(word, [name for name in visible if _may_be_near(word, name)])
-        builtin = nearest(word, BUILTINS) if called else None
+        builtin = nearest(word, builtins)
+        if builtin in _CONSTANTS and _steps(word, builtin):  # a value is only meant where nothing but the case differs
+            builtin = None
         if builtin is not None and _steps(word, builtin) < (_steps(word, guess) if guess else _FAR):
             return builtin
         return guess

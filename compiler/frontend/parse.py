@@ -7,17 +7,21 @@ one fault. A source that compiles without a mistake is never brought here.
 """
 
 import functools
+import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.build import BUILDER, unfold
 from crucible.compiler.frontend.leaf import Leaf, leaf_of
-from crucible.compiler.frontend.misplaced import misplaced
+from crucible.compiler.frontend.lexis import count_tokens
+from crucible.compiler.frontend.limits import LIMITS
+from crucible.compiler.frontend.misplaced import may_be_of_body, misplaced
 from crucible.compiler.frontend.scan import Token, tokens
-from crucible.compiler.frontend.stand_in import made_up, stand_in
-from crucible.compiler.frontend.syntax_message import NO_BLOCK, broken, message_for, reserved
-from crucible.schemas.span import Span
+from crucible.compiler.frontend.stand_in import bindings, made_up, parameters, stand_in
+from crucible.compiler.frontend.syntax_message import NO_BLOCK, broken, is_blank, message_for, reserved
+from crucible.schemas.span import Position, Span
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _OPENING = ("LPAR", "LSQB", "LBRACE")
@@ -76,8 +80,10 @@ def parse(text: str) -> tree.Source:
     """Read a source that guard() has let pass; whatever is wrong with it is among the faults.
 
     The faults are those that the evaluator's parser has, but for a repeated named argument, in order of
-    their places.
+    their places. A text of more tokens than all sources of a compile may have is not read: it has no statement.
     """
+    if len(text) > LIMITS.tokens and count_tokens(text, LIMITS.tokens) > LIMITS.tokens:
+        return tree.Source((), (), ())
     reader = _Reader()
     comments: list[tree.Comment] = []
     found: list[Token] = []
@@ -88,7 +94,11 @@ def parse(text: str) -> tree.Source:
             found.append(token)
     statements = reader.read(found)
     known = {fault.span.begin for fault in reader.faults}  # what a line was read as is nobody's mistake
-    others = [fault for fault in misplaced(statements) if fault.span.begin not in known]
+    others = [
+        fault
+        for fault in misplaced(statements)
+        if fault.span.begin not in known and not (may_be_of_body(fault) and reader.bodiless < fault.span.begin)
+    ]
     faults = sorted([*reader.faults, *others], key=lambda fault: fault.span)
     return tree.Source(statements, tuple(comments), tuple(faults))
 
@@ -134,6 +144,9 @@ class _Reader:
         self.skipped: list[bool] = []  # for each open INDENT, whether the parser has not seen it
         self.empty = False  # whether the innermost block has just begun
         self.tabbed = 0  # the last line with a tab
+        self.spaced = 0  # the last line with a blank that is none
+        self.header: list[Leaf] = []  # the last line
+        self.bodiless = Position(sys.maxsize, 1)  # the first header without a body
         self.tabs = False  # whether a tab indents: how deep a line stands is then anyone's guess
 
     def read(self, found: list[Token]) -> tuple[tree.Node, ...]:
@@ -238,6 +251,9 @@ class _Reader:
         if self._wants_block():
             self._fault(token.span, NO_BLOCK)
             self._feed_all(made_up(token.span, "INDENT", "PASS", "NEWLINE", "DEDENT"))
+            self.bodiless = min(self.bodiless, token.span.begin)
+            if self.header and self.header[0].type == "DEF" and (names := bindings(parameters(self.header))):
+                self._feed_all([*names, *made_up(token.span, "NEWLINE")])  # the body may follow, not indented
 
     def _feed_all(self, leaves: list[Leaf]) -> None:
         for leaf in leaves:
@@ -247,13 +263,17 @@ class _Reader:
         """Read one logical line; ``behind`` are the tokens that follow its end."""
         if not words:
             return
+        if words[0].kind == "ERROR" and is_blank(words[0].text):  # how deep the line stands is anyone's guess
+            self._fault(*broken(leaf_of(words[0])))
+            self.tabbed = self.spaced = words[0].span.begin.line
         self._body_missing(words[0])
         self.empty = False
         kept = list(self.states), list(self.values)
         leaves = [leaf_of(word) for word in words]
+        self.header = leaves
         opens = next((token.kind == "INDENT" for token in behind if token.text != "\t"), False)
         try:
-            leaves = [leaf for leaf in leaves if self._check(leaf)]
+            leaves = [leaf for leaf, behind_it in pairwise([*leaves, None]) if leaf and self._check(leaf, behind_it)]
             self._check_brackets(leaves, behind[0])
             if self._words([*leaves, Leaf("NEWLINE", "", newline.span)], opens=opens):
                 return
@@ -290,6 +310,8 @@ class _Reader:
     def _instead(self, leaves: list[Leaf], place: int, *, opens: bool) -> list[Leaf] | None:
         """Return what was meant where a token does not fit: it behind what is missing, another one, or nothing."""
         leaf = leaves[place]
+        if leaf.type == "STAR2" and self._fits("STAR"):
+            return [Leaf("STAR", "*", leaf.span)]
         if leaf.type == "NEWLINE":
             return [Leaf("COLON", ":", leaf.span), leaf] if opens and self._fits("COLON", "NEWLINE") else None
         inside = _open_in(leaves[:place])
@@ -325,10 +347,15 @@ class _Reader:
             depth += (leaf.type in _OPENING) - (leaf.type in _CLOSING)
         return None, place
 
-    def _check(self, leaf: Leaf) -> bool:
+    def _check(self, leaf: Leaf, behind: Leaf | None) -> bool:
         """Report what is wrong with a token by itself; False when it is to be skipped."""
         if leaf.type == "ERROR" and leaf.text == "\t":
             self._tab(leaf.span)
+            return False
+        if leaf.type == "ERROR" and is_blank(leaf.text):
+            if self.spaced != leaf.span.begin.line:
+                self._fault(*broken(leaf))
+            self.spaced = leaf.span.begin.line
             return False
         if leaf.type == "ERROR":
             wrong = _Wrong(*broken(leaf))
@@ -337,7 +364,7 @@ class _Reader:
             self._fault(*broken(leaf))  # an f-string is a string for the rest of its line
             leaf.type, leaf.value = "STRING", ""
         if leaf.type == "RESERVED":
-            raise _Wrong(leaf.span, reserved(leaf.text))
+            raise _Wrong(leaf.span, reserved(leaf.text, names=behind is not None and behind.type == "ASSIGN"))
         if leaf.type == "INT" and leaf.text[0] == "0" and leaf.text.isdecimal() and len(leaf.text) > 1:
             self._fault(leaf.span, "a number does not begin with 0; an octal one begins with 0o")
         if leaf.type == "STRING" and leaf.value is None:

@@ -168,6 +168,11 @@ class _Server:
         channel, self._ready = self._ready, None
         if channel is None:
             raise ConnectionError("the evaluation server is gone")
+        poll = select.poll()
+        poll.register(channel.answers, select.POLLIN)
+        if poll.poll(0):  # it has nothing to say yet: somebody has ended it
+            channel.close()
+            raise ConnectionError("the child that was ready is gone")
         return channel._replace(child=child)
 
     def ask_to_reap(self) -> None:

@@ -223,10 +223,18 @@ class _Cutter:
             self.stack.clear()
 
     def _restarts(self, begin: int) -> bool:
-        """Tell whether a statement seems to begin at the offset, in the first column, within an unclosed bracket."""
-        return self.stack[-1][1] in self.unclosed and re.compile(_STATEMENT).match(self.text, begin) is not None
+        """Tell whether a statement seems to begin at the offset, within an unclosed bracket.
+
+        It does in the first column, and indented behind a header of a block that has the bracket.
+        """
+        if self.stack[-1][1] not in self.unclosed:
+            return False
+        line = self.starts[self.line]
+        is_header = self.stack[0][1] >= line and re.compile(_HEADER).match(self.text, line, begin) is not None
+        return is_header or re.compile(_STATEMENT).match(self.text, begin) is not None
 
 
+_HEADER = r"[ ]*(?:def|for|if|elif)\b.*:[ ]*(?:#.*)?\r?\n[ ]"
 _STATEMENT = (
     r"(?<![ \t])(?:(?:def|load)\b|(?:for|if)\b.*:[ ]*(?:#.*)?(?=\n|\Z)"
     r"|(?!(?:for|if|not)\b)[A-Za-z_][A-Za-z0-9_]*[ ]*(?:\(|=(?!=)))"

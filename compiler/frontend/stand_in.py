@@ -7,9 +7,14 @@ import re
 from itertools import pairwise
 
 from crucible.compiler.frontend.leaf import Leaf
+from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.schemas.span import Span
 
-_WORDS = {"NAME": "None", "STRING": '""', "PASS": "pass", "IF": "if", "ASSIGN": "="}
+_WORDS = {"NAME": "None", "STRING": '""', "PASS": "pass", "IF": "if", "ASSIGN": "=", "DEF": "def"}
+_IN_EXPRESSION = frozenset({
+    "LPAR", "LSQB", "DOT", "COMPARE", "ARITH", "SIGN", "STAR", "STAR2", "AND", "OR", "NOT", "IN", "IF", "ELSE", "COMMA",
+    "RPAR", "RSQB", "RBRACE", "NEWLINE",
+})  # fmt: skip
 
 
 def made_up(span: Span, *terminals: str) -> list[Leaf]:
@@ -24,32 +29,60 @@ def stand_in(leaves: list[Leaf], *, opens: bool) -> list[Leaf]:
     """
     span = leaves[-1].span
     header: list[Leaf] = []
+    kinds = [leaf.type for leaf in leaves]
+    if opens and kinds[:3] == ["NAME", "NAME", "LPAR"] and kinds[-2:] == ["RPAR", "COLON"]:
+        leaves = [*made_up(leaves[0].span, "DEF"), *leaves[1:]]  # the def of another language
     if leaves[0].type == "DEF" and len(leaves) > 1 and leaves[1].type == "NAME":
-        header = [*leaves[:2], *made_up(span, "LPAR"), *_parameters(leaves), *made_up(span, "RPAR")]
+        header = [*leaves[:2], *made_up(span, "LPAR"), *_as_parameters(leaves), *made_up(span, "RPAR")]
     elif leaves[0].type == "FOR":
         header = [leaves[0], *(_leading_names(leaves[1:]) or made_up(span, "NAME")), *made_up(span, "IN", "NAME")]
     if header:
         return header + (made_up(span, "COLON", "NEWLINE") if opens else made_up(span, "COLON", "PASS", "NEWLINE"))
     made: list[Leaf] = []
     for small in _split(leaves):
-        targets = _leading_names(small)
         if small[0].type == "LOAD":
             made += [*_load(small), *_words(small)]
-        elif targets and [leaf.type for leaf in small[len(targets) :][:1]] in (["ASSIGN"], ["COLON"]):
-            made += [*targets, *made_up(span, "ASSIGN", "NAME", "SEMICOLON")]
         elif [leaf.type for leaf in small[:3]] == ["NAME", "NAME", "ASSIGN"]:  # as in `let x = 1`
-            made += [small[1], *made_up(span, "ASSIGN", "NAME", "SEMICOLON")]
+            made += bindings(small[1:2])
+        else:
+            made += bindings(_assigned(small))
     made = (made or made_up(span, "PASS")) + made_up(span, "NEWLINE")
     return made + made_up(span, "IF", "NAME", "COLON", "NEWLINE") if opens else made
 
 
-def _parameters(leaves: list[Leaf]) -> list[Leaf]:
-    """Return the names of the parameters of a def as plain parameters."""
+def bindings(names: list[Leaf]) -> list[Leaf]:
+    """Return an assignment to each of some names, with a semicolon behind it."""
+    return [part for name in names for part in (name, *made_up(name.span, "ASSIGN", "NAME", "SEMICOLON"))]
+
+
+def _assigned(leaves: list[Leaf]) -> list[Leaf]:
+    """Return the names that a broken statement begins with, those of every "=" for one that assigns twice.
+
+    The name of a constructor is more likely a call without its bracket.
+    """
+    found: list[Leaf] = []
+    while targets := _leading_names(leaves):
+        kind = leaves[len(targets)].type if len(targets) < len(leaves) else "NEWLINE"
+        if kind not in _IN_EXPRESSION:
+            names = targets[::2]
+            found += [name for name in names if kind in ("ASSIGN", "COLON") or name.text not in CONSTRUCTORS]
+        if kind != "ASSIGN":
+            break
+        leaves = leaves[len(targets) + 1 :]
+    return found
+
+
+def parameters(leaves: list[Leaf]) -> list[Leaf]:
+    """Return the names of the parameters of a def, each once."""
     known: dict[str, Leaf] = {}
     for before, leaf in pairwise(leaves[1:]):
         if leaf.type == "NAME" and before.type in ("NAME", "LPAR", "COMMA", "STAR", "STAR2"):
             known.setdefault(leaf.text, leaf)
-    return [part for leaf in known.values() for part in (leaf, *made_up(leaf.span, "COMMA"))]
+    return list(known.values())
+
+
+def _as_parameters(leaves: list[Leaf]) -> list[Leaf]:
+    return [part for leaf in parameters(leaves) for part in (leaf, *made_up(leaf.span, "COMMA"))]
 
 
 def _leading_names(leaves: list[Leaf]) -> list[Leaf]:
@@ -80,7 +113,7 @@ def _words(leaves: list[Leaf]) -> list[Leaf]:
         return []
     words = [Leaf("NAME", word, leaf.span) for leaf in broken for word in re.findall(r"[A-Za-z_]\w*", leaf.text)]
     words += [leaf for leaf in leaves if leaf.type == "NAME"]
-    return [part for word in words for part in (word, *made_up(word.span, "ASSIGN", "NAME", "SEMICOLON"))]
+    return bindings(words)
 
 
 def _load(leaves: list[Leaf]) -> list[Leaf]:

@@ -1,5 +1,7 @@
 """The words of syntax errors: what is wrong with a token, then what would be right."""
 
+import unicodedata
+
 from crucible.compiler.frontend.leaf import Leaf
 from crucible.schemas.span import Position, Span
 
@@ -12,18 +14,30 @@ _INSTEAD = {
     "is": "compare with ==",
     "raise": "end with fail()",
     "assert": "end with fail() under an if",
-    "try": "there are no exceptions to catch",
-    "except": "there are no exceptions to catch",
-    "finally": "there are no exceptions to catch",
+    "try": "no failure can be caught; test with if beforehand",
+    "except": "no failure can be caught; test with if beforehand",
+    "finally": "no failure can be caught; test with if beforehand",
     "global": "a def cannot assign to a name outside it",
     "nonlocal": "a def cannot assign to a name outside it",
     "yield": "return a list",
+    "with": "nothing is opened here; read and write files in what a task runs",
+    "as": 'give a loaded name another one by load("…", new = "old")',
+    "del": "a name stays; bind another one",
+    "async": "tasks run side by side by themselves; order them by depends_on",
+    "await": "tasks run side by side by themselves; order them by depends_on",
+}
+# Characters that look like a quote or a minus, by the plain one that they were to be.
+_LOOKS_LIKE = {
+    '"': "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb",
+    "'": "\u2018\u2019\u201a\u201b\u2032\u2039\u203a\u00b4`",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
 }
 
 
-def reserved(word: str) -> str:
-    """Return the message for a word that Starlark keeps free."""
-    return f'"{word}" is a reserved word; {_INSTEAD.get(word, "choose another name")}'
+def reserved(word: str, *, names: bool) -> str:
+    """Return the message for a word that Starlark keeps free; ``names`` tells whether it was to be a name."""
+    other = "choose another name"
+    return f'"{word}" is a reserved word; {other if names else _INSTEAD.get(word, other)}'
 
 
 def broken(leaf: Leaf) -> tuple[Span, str]:
@@ -48,7 +62,28 @@ def broken(leaf: Leaf) -> tuple[Span, str]:
         where = " in the same line" if len(quote) == 1 else ""
         opening = Span(begin, Position(begin.line, begin.column + width))
         return opening, f"this string is never closed; end it with {quote}{where}"
-    return span, f'unexpected "{text}"' if text.isprintable() else f"unexpected character U+{ord(text):04X}"
+    return span, _stray(text)
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether a token without meaning only looks like a blank, or like nothing at all."""
+    return len(text) == 1 and unicodedata.category(text) in ("Zs", "Cf")
+
+
+def _stray(text: str) -> str:
+    """Say what a character is that has no meaning here, and which one it was to be."""
+    number = f"U+{ord(text):04X}" if len(text) == 1 else ""
+    if is_blank(text):
+        kind = unicodedata.name(text, "character").lower()
+        return f"unexpected {kind} ({number}); " + (
+            "write a plain space" if unicodedata.category(text) == "Zs" else "it cannot be seen; delete it"
+        )
+    wrong = f'unexpected "{text}"' if text.isprintable() else f"unexpected character {number}"
+    same = unicodedata.normalize("NFKC", text)
+    plain = next((plain for plain, others in _LOOKS_LIKE.items() if text in others), same)
+    if plain != text and plain.isascii() and plain.isprintable():
+        return f"{wrong}; write a plain {plain}"
+    return wrong
 
 
 _MOST_SHOWN = 40
@@ -67,6 +102,8 @@ def message_for(read: list[Leaf], accepts: set[str]) -> str:
         return "two strings side by side; join them with +"
     if last.type == "STRING" and before.type == "NAME" and before.span.end == last.span.begin:
         return f'"{before.text}" is no prefix of a string; only r is'
+    if last.type == "STRING" and before.type == "LOAD":
+        return 'load needs brackets; write load("…", "…")'
     if last.type in ("ELSE", "ELIF") and len(read) == 1:
         return f'"{last.text}" without an "if" above it at this indentation'
     if last.type == "IF" and before.type == "ELSE":

@@ -4,15 +4,15 @@ A warning is a function from a case to what it found. Whoever knows the files gi
 theirs; an edit is a place of the same file with the text that would stand there.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from crucible.compiler.analysis.rules.case import Case
 from crucible.compiler.frontend.names import Reading
 from crucible.compiler.frontend.source_file import SourceFile
-from crucible.compiler.frontend.tree import Node
 from crucible.schemas.diagnostic import Diagnostic, Finding
 from crucible.schemas.span import Span
+from crucible.schemas.spelling import nearest
 
 
 class Edit(NamedTuple):
@@ -31,11 +31,26 @@ class Warned(NamedTuple):
     edit: Edit | None = None
 
 
+class Doubt(NamedTuple):
+    """Which names of a file are perhaps used, and only another mistake hides it: all, those of the file, or some.
+
+    ``unknown`` are the unknown names that each likely mean one that is spelt like it.
+    """
+
+    all: bool = False
+    of_the_file: bool = False
+    unknown: tuple[str, ...] = ()
+
+    def is_near(self, name: str) -> bool:
+        """Tell whether an unknown name may be meant to be this one."""
+        return any(nearest(each, [name]) for each in self.unknown)
+
+
 class TreeCase(NamedTuple):
     """One file as it was read, with the lane of the source and the errors that were found in the file.
 
-    ``is_root`` tells the file that ends in the workflow: what it binds nobody else can load. ``meant`` are the names
-    that unknown ones likely mean, ``words`` counts those of a file with syntax faults, as it is written.
+    ``is_root`` tells the file that ends in the workflow: what it binds nobody else can load. ``doubt`` is what another
+    mistake may hide the uses of.
     """
 
     file: SourceFile
@@ -43,17 +58,12 @@ class TreeCase(NamedTuple):
     lane: str
     is_root: bool
     errors: tuple[Diagnostic, ...]
-    meant: frozenset[str]
-    words: Mapping[str, int]
+    doubt: Doubt
 
-    def is_in_doubt(self, name: str, statement: Node) -> bool:
-        """Tell whether another mistake may be all that hides a use of a name that a statement binds."""
-        if name in self.meant:
-            return True
-        # A line that does not parse may be the one that reads the name, and is itself no more than a guess.
-        first, last = statement.span.begin.line, statement.span.end.line
-        is_guess = any(first <= each.span.begin.line <= last for each in self.file.source.faults)
-        return is_guess or self.words.get(name, 0) > 1
+    def is_in_doubt(self, name: str, *, is_of_the_file: bool) -> bool:
+        """Tell whether another mistake may be all that hides a use of a name, of the file's own or of a function's."""
+        doubt = self.doubt
+        return doubt.all or (is_of_the_file and doubt.of_the_file) or doubt.is_near(name)
 
 
 class Inject(NamedTuple):

@@ -32,7 +32,7 @@ def unused_binding(case: TreeCase) -> Iterator[Warned]:
                     name is None
                     or name.id.startswith("_")
                     or name.id in block.read
-                    or case.is_in_doubt(name.id, statement)
+                    or case.is_in_doubt(name.id, is_of_the_file=number == 0)
                 ):
                     continue
                 if (number == 0 and _is_params(case, statement)) or _is_told(case, statement):

@@ -17,7 +17,9 @@ def unused_load(case: TreeCase) -> Iterator[Warned]:
         items = [load.path.span, *(_item(symbol) for symbol in load.symbols)]
         for index, symbol in enumerate(load.symbols, 1):
             name = symbol.local.id
-            if name in top.read or case.is_in_doubt(name, load):
+            if name in top.read or case.is_in_doubt(name, is_of_the_file=True):
+                continue
+            if any(_is_wrong(case, span) for span in (load.path.span, items[index])):
                 continue
             if len(load.symbols) > 1:
                 edit = without_item(case.file, items, index)
@@ -25,6 +27,13 @@ def unused_load(case: TreeCase) -> Iterator[Warned]:
                 edit = without_statement(case.file, load, top.statements)
             message = f'"{name}" is loaded and never used; remove it'
             yield Warned("unused-load", message, symbol.symbol.span, edit)
+
+
+def _is_wrong(case: TreeCase, span: Span) -> bool:
+    """Tell whether an error is about a place: what cannot be loaded may be used under another name."""
+    return any(
+        each.span is not None and span.begin <= each.span.begin and each.span.end <= span.end for each in case.errors
+    )
 
 
 def _item(symbol: tree.LoadSymbol) -> Span:

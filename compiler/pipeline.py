@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _ROOT: Final = "workflow.star"
+_SECOND_LOOK: Final = 1.5  # seconds, which come on top of those of the first
 NO_ANSWER: Final = "the evaluation process sent what is no answer"
 
 
@@ -518,7 +519,9 @@ class _Compilation:
         self._diagnostics.extend(found)
         text = None if self.is_second else without_functions(self._attempt, found)
         if text is not None:
-            options = self._options._replace(lint=None, admit=None)
+            # In a process of its own: a pool of one would wait for this one.
+            limits = self._limits._replace(seconds=min(self._limits.seconds, _SECOND_LOOK))
+            options = self._options._replace(limits=limits, connect=fresh, lint=None, admit=None)
             with _open_pack(self._path, options) as pack:
                 second = _Compilation(text.encode(), self._path, pack, options)
                 second.is_second = True

@@ -15,6 +15,7 @@ from packs import END, At, children, compiled, descriptors, shown, write
 
 from crucible.compiler import explain, pipeline
 from crucible.compiler.frontend.limits import LIMITS
+from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.frontend.sandbox import Death, Sandbox
 from crucible.compiler.pipeline import Compiled, Options, Unreadable, compile_file, compile_source
 from crucible.schemas.canonical import dumps
@@ -516,3 +517,11 @@ def test_a_long_source_of_few_tokens_is_read(tmp_path: Path) -> None:
     """Prompts that are written out make a source long, not hard to read."""
     source = "".join(f'p{number} = """{"word " * 40_000}"""\n' for number in range(1))
     assert compiled(tmp_path, source + "# words\n" * 5_000 + END).workflow is not None
+
+
+def test_a_second_look_does_not_wait_for_the_first(tmp_path: Path) -> None:
+    """What lies behind a function that ended the evaluation is found all the same, in a pool of one, too."""
+    source = 'a = command(name = "a", run = len, depends_on = ["zz"])\nworkflow(type = "custom", tasks = [a])\n'
+    with Pool(1) as pool:
+        result = compile_source(source.encode(), str(tmp_path / "workflow.star"), Options(connect=pool.connect))
+    assert [diagnostic.code for diagnostic in result.diagnostics] == ["wrong-type", "unknown-task"]

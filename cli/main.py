@@ -264,14 +264,20 @@ def _add_show(plans: argparse._SubParsersAction[_Parser]) -> None:
     _add_source(show)
     show.add_argument("--format", choices=_SHOWN, default="text", help="what is shown (default: text, a table)")
     show.add_argument("--output", metavar="P", help="the file to write instead of standard output")
-    show.add_argument("--cap", action="append", metavar="C", help="a capability that is there; may be repeated")
+    show.add_argument(
+        "--cap",
+        action="append",
+        metavar="C",
+        help="a capability that is there; may be repeated; without, every need is taken as met",
+    )
     show.add_argument("--focus", metavar="TASK", help="show only this task and what comes before and after it")
     show.add_argument(
         "--fail",
         action="append",
         default=[],
         metavar="TASK",
-        help="what if this task failed; may be repeated; each: what if, of all tasks one at a time",
+        help="what if this task failed; may be repeated; each: a table of what if, of all tasks one at a time "
+        "(of a task that is itself called each, too)",
     )
     show.set_defaults(run="show")
     render = plans.add_parser(

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from crucible.schemas.ir import Workflow
 
 EACH = "each"
+ANYWHERE = "any"  # the need of a task that can run on every substrate
 _DRAWN = ("svg", "png")
 _TABLES = ("text", "json")
+_REMEDY = "; --cap says what there is"
 _ELSEWHERE = "required_task_cannot_run"  # the reason of all other tasks when one required task can never run
 
 
@@ -55,12 +57,13 @@ def _shown(arguments: argparse.Namespace, loaded: Loaded) -> str | bytes | None:
     for name in failing:
         _find(whole, name, "--fail")
     workflow = whole if arguments.focus is None else _around(whole, arguments.focus)
-    verdict = what_if(whole, (), arguments.cap or ())
+    capabilities = _capabilities(whole, arguments.cap)
+    verdict = what_if(whole, (), capabilities)
     answer = verdict if arguments.cap is not None else None
     if failing:
-        answer = what_if(whole, failing, _capabilities(whole, arguments.cap))
+        answer = what_if(whole, failing, capabilities)
     if style == "json":
-        return _json(whole, workflow, verdict, answer)
+        return _json(whole, workflow, arguments.cap, verdict, answer)
     if style == "text":
         return _text(workflow, whole, loaded, arguments, verdict, answer)
     if style == "mermaid":
@@ -93,8 +96,14 @@ def _runnable(workflow: "Workflow") -> "Workflow":
 
 
 def _capabilities(workflow: "Workflow", given: list[str] | None) -> list[str]:
-    """Return the capabilities for a question about failures: those given, else all that the tasks need."""
+    """Return the capabilities that are there: those given, else all that the tasks need."""
     return sorted({task.needs for task in workflow.task}) if given is None else given
+
+
+def _assumed(workflow: "Workflow", given: list[str] | None) -> str:
+    """Say what was taken as met because no capabilities were given, "" when nothing was."""
+    needs = sorted({task.needs for task in workflow.task} - {ANYWHERE}) if given is None else []
+    return f"every need taken as met ({', '.join(needs)})" if needs else ""
 
 
 def _each(workflow: "Workflow", given: list[str] | None, style: str) -> str:
@@ -105,11 +114,18 @@ def _each(workflow: "Workflow", given: list[str] | None, style: str) -> str:
     if style == "json":
         from crucible.schemas.canonical import digest, write_value
 
-        content = {"version": 1, "digest": digest(workflow), "what_if": [to_plain(answer) for answer in table]}
+        content = {
+            "version": 1,
+            "digest": digest(workflow),
+            "capabilities": given,
+            "what_if": [to_plain(answer) for answer in table],
+        }
         return write_value(content) + "\n"
+    from crucible.compiler.output.report import harmless
     from crucible.compiler.output.table import grid
 
-    return "\n".join(grid([COLUMNS, *rows(table)])) + "\n"
+    assumed = _assumed(workflow, given)
+    return "\n".join([*grid([COLUMNS, *rows(table)]), *(["", harmless(assumed) + _REMEDY] if assumed else [])]) + "\n"
 
 
 def _find(workflow: "Workflow", name: str, option: str) -> int:
@@ -132,15 +148,19 @@ def _around(workflow: "Workflow", name: str) -> "Workflow":
     kept = {index, *graph.ancestors(index), *graph.descendants(index)}
     left_out = {task.name for number, task in enumerate(workflow.task) if number not in kept}
     return workflow.replace(
+        result=None if workflow.result in left_out else workflow.result,
         task=tuple(
             task.replace(depends_on=tuple(each for each in task.depends_on if each not in left_out))
             for number, task in enumerate(workflow.task)
             if number in kept
-        )
+        ),
     )
 
 
-def _json(whole: "Workflow", workflow: "Workflow", verdict: "WhatIf", answer: "WhatIf | None") -> str:
+def _json(
+    whole: "Workflow", workflow: "Workflow", given: list[str] | None, verdict: "WhatIf", answer: "WhatIf | None"
+) -> str:
+    """Return everything as data; ``capabilities`` is null when every need was taken as met."""
     from crucible.compiler.analysis.graph import Graph
     from crucible.runtime.what_if import to_plain
     from crucible.schemas.canonical import digest, write_value
@@ -154,6 +174,7 @@ def _json(whole: "Workflow", workflow: "Workflow", verdict: "WhatIf", answer: "W
         "edges": [
             {"from": name, "to": task.name, "join": task.join} for task in workflow.task for name in task.depends_on
         ],
+        "capabilities": given,
         "truncated": verdict.ending == "truncated",
         "what_if": None if answer is None else to_plain(answer),
     }
@@ -171,7 +192,8 @@ def _text(
     from crucible.compiler.output.table import to_text
 
     fates = {fate.task: fate.text for fate in answer.fates} if answer is not None else {}
-    remarks = [_verdict(arguments.cap, verdict)]
+    assumed = _assumed(whole, arguments.cap)
+    remarks = [*([assumed + _REMEDY] if assumed else []), _verdict(arguments.cap, verdict)]
     if arguments.fail and answer is not None:
         remarks.append(f"if {' and '.join(arguments.fail)} failed, the run would be {answer.text}")
     if len(workflow.task) < len(whole.task):
@@ -181,16 +203,16 @@ def _text(
 
 def _verdict(given: list[str] | None, verdict: "WhatIf") -> str:
     """Say whether anything would run at all with these capabilities (runtime.md §2)."""
-    there = f"with {', '.join(f'--cap {name}' for name in given)}" if given else "without --cap"
+    there = f"with {', '.join(f'--cap {name}' for name in given)}: " if given else ""
     lost = [fate for fate in verdict.fates if fate.status != "pass"]
     if verdict.ending == "truncated":
         causes = [fate for fate in lost if fate.required and fate.reason and fate.reason.why != _ELSEWHERE]
         names = " and ".join(f'"{fate.task}"' for fate in causes)
         missing = " and ".join(sorted({fate.reason.capability or "" for fate in causes if fate.reason}))
-        return f"{there}: truncated, nothing would run: required and impossible {names}; missing: {missing}"
+        return f"{there}truncated, nothing would run: required and impossible {names}; missing: {missing}"
     if lost:
-        return f"{there}: every required task can run; {', '.join(fate.task for fate in lost)} would be skipped"
-    return f"{there}: every task can run"
+        return f"{there}every required task can run; {', '.join(fate.task for fate in lost)} would be skipped"
+    return f"{there}every task can run"
 
 
 def _picture(
@@ -223,6 +245,8 @@ def _marks(whole: "Workflow", arguments: argparse.Namespace, answer: "WhatIf | N
         return Marks(title="; ".join(titles), whole=whole)
     if arguments.cap is not None:
         titles.append(f"with {', '.join(arguments.cap)}")
+    elif _assumed(whole, None):
+        titles.append(_assumed(whole, None))
     if arguments.fail:
         titles.append(f"if {' and '.join(arguments.fail)} failed")
     titles.append("the run would be valid" if answer.valid else f"the run would be {answer.text}")

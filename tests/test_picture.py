@@ -480,6 +480,24 @@ def test_wide_letters_have_room() -> None:
     layout = json.loads(drawing.run(picture.to_dot(custom(CommandTask(name="界" * 12, command="x"))), "json"))
     (task,) = layout["objects"]
     assert float(task["width"]) * 72 > 12 * label.NAME_POINTS
+    layout = json.loads(drawing.run(picture.to_dot(custom(CommandTask(name="م" * 12, command="x"))), "json"))
+    (task,) = layout["objects"]
+    assert float(task["width"]) * 72 > 12 * label.NAME_POINTS  # a box for each
+
+
+def test_no_arrow_inside_a_measurement_leaves_its_frame() -> None:
+    """The frame of the ladder is wide enough for arrows that go around its tasks."""
+    layout = json.loads(drawing.run(picture.to_dot(read(LADDER)), "json"))
+    (frame,) = (each for each in layout["objects"] if each["name"].startswith("cluster"))
+    left, _, right, _ = map(float, frame["bb"].split(","))
+    for edge in layout["edges"]:
+        if {edge["tail"], edge["head"]} <= set(frame["nodes"]):
+            places = [float(point.split(",")[0]) for point in edge["pos"].split() if not point.startswith(("e", "s"))]
+            for first in range(0, len(places) - 3, 3):
+                a, b, c, d = places[first : first + 4]
+                for t in (tenth / 10 for tenth in range(11)):  # along the Bézier curve
+                    x = a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t**2 * (1 - t) + d * t**3
+                    assert left < x < right
 
 
 def test_letters_without_a_shape_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,6 +508,16 @@ def test_letters_without_a_shape_are_told(monkeypatch: pytest.MonkeyPatch) -> No
     assert picture.draw(workflow, "svg").notes == ()
     monkeypatch.setenv("CRUCIBLE_DOT", drawing.PROGRAM)
     assert drawing.has_shapes("مرحبا")
+
+
+def test_every_task_with_boxes_is_told() -> None:
+    """The first three are named and the rest counted, whatever part of the label has the letters."""
+    names = ("مرحبا", "b", "c", "日本", "e")
+    workflow = custom(*(CommandTask(name=name, command="x" if name == "b" else "echo 日") for name in names))
+    (note,) = picture.draw(workflow, "png").notes
+    assert 'letters of "مرحبا", "c", "日本" and 1 more:' in note
+    (note,) = picture.draw(workflow.replace(task=workflow.task[:3]), "png").notes
+    assert 'letters of "مرحبا" and "c":' in note
 
 
 # A drawing program that is missing or broken
@@ -534,6 +562,29 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
     os.set_blocking(descriptor, True)
     assert os.read(descriptor, 1) == b""  # waits for all that could write
     os.close(descriptor)
+
+
+@pytest.mark.parametrize("ending", ["", "exec 1>&- 2>&-; "])
+def test_a_flood_of_messages_is_not_kept(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what the program says only the end is kept, also when it closes its pipes before it ends."""
+    script = f"cat >/dev/null; head -c 3000000 /dev/zero >&2; echo last >&2; {ending}exit 4"
+    monkeypatch.setenv("CRUCIBLE_DOT", program(tmp_path, script))
+    with pytest.raises(Undrawable, match="exit code 4; it says: "):
+        drawing.run("digraph {}", "svg")
+
+
+def test_a_child_that_holds_the_pipe_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The picture is whole when the program has ended, whoever else could still write, even in a session of its own."""
+    script = """cat >/dev/null; sleep 1000 & setsid sleep 7 & printf '<?xml?></svg>'"""
+    monkeypatch.setenv("CRUCIBLE_DOT", program(tmp_path, script))
+    monkeypatch.setattr(drawing, "_SECONDS", 5)  # less than the child sleeps
+    assert drawing.run("digraph {}", "svg") == b"<?xml?></svg>"
+
+
+def test_a_program_that_does_not_read_may_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Input that nobody takes keeps nothing waiting."""
+    monkeypatch.setenv("CRUCIBLE_DOT", program(tmp_path, "printf '<?xml?></svg>'"))
+    assert drawing.run("x" * 1_000_000, "svg") == b"<?xml?></svg>"
 
 
 def test_a_missing_program_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ def crucible(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 SHOW = ("show", "--file", "workflow.star")
 
+ASSUMED = "every need taken as met (bench-host); --cap says what there is"
 HEAD = [
     "autoresearch workflow, 10 tasks",
     "result  keep",
@@ -50,7 +51,7 @@ HEAD = [
 
 
 def test_the_table_is_in_dependency_order_with_the_verdict(crucible: Crucible) -> None:
-    """Without --cap the text says what is missing; with it, that all can run, and what becomes of each."""
+    """Without --cap every need is taken as met, and a line says so; with it only what is named is there."""
     status, out, err = crucible(*SHOW)
     assert (status, err) == (0, "")
     lines = out.splitlines()
@@ -69,8 +70,9 @@ def test_the_table_is_in_dependency_order_with_the_verdict(crucible: Crucible) -
             "keep",
         )
     ]
-    verdict = 'without --cap: truncated, nothing would run: required and impossible "full-bench"; missing: bench-host'
-    assert lines[-1] == verdict
+    assert lines[-2:] == [ASSUMED, "every task can run"]
+    verdict = 'with --cap gpu: truncated, nothing would run: required and impossible "full-bench"; missing: bench-host'
+    assert crucible(*SHOW, "--cap", "gpu")[1].splitlines()[-1] == verdict
     assert crucible(*SHOW, "--cap", "bench-host")[1].splitlines()[-1] == "with --cap bench-host: every task can run"
 
 
@@ -91,13 +93,43 @@ def test_every_single_failure_is_a_table(crucible: Crucible) -> None:
     status, out, _ = crucible(*SHOW, "--fail", "each")
     assert status == 0
     assert out.splitlines()[0].startswith("if this fails  the run is ")
-    assert len(out.splitlines()) == 11
+    assert out.splitlines()[11:] == ["", ASSUMED]
+    assert len(crucible(*SHOW, "--fail", "each", "--cap", "bench-host")[1].splitlines()) == 11
     table = json.loads(crucible(*SHOW, "--fail", "each", "--format", "json")[1])["what_if"]
     assert [answer["valid"] for answer in table].count(True) == 3
     for arguments in (("--fail", "each", "--format", "svg"), ("--fail", "each", "--fail", "soak")):
         status, out, err = crucible(*SHOW, *arguments)
         assert (status, out) == (2, "")
         assert "--fail each stands alone" in err
+
+
+@pytest.mark.parametrize("capabilities", [(), ("--cap", "gpu"), ("--cap", "bench-host")])
+def test_table_verdict_what_if_and_data_agree(capabilities: tuple[str, ...], crucible: Crucible) -> None:
+    """One rule says which needs are met: no run is truncated in one place and valid in another."""
+    is_truncated = "gpu" in capabilities
+    out = crucible(*SHOW, "--fail", "soak", *capabilities)[1]
+    rest = out.partition("\n\n")[2].partition("\n\n")
+    assert ("truncated" in rest[0]) is is_truncated
+    assert ("truncated, nothing would run" in rest[2]) is is_truncated
+    assert rest[2].endswith(f"the run would be {'invalid (truncated)' if is_truncated else 'valid'}\n")
+    assert (ASSUMED in out) is (not capabilities)
+    content = json.loads(crucible(*SHOW, "--fail", "soak", "--format", "json", *capabilities)[1])
+    assert (content["truncated"], content["what_if"]["valid"]) == (is_truncated, not is_truncated)
+    assert content["capabilities"] == (list(capabilities[1:]) or None)
+    each = json.loads(crucible(*SHOW, "--fail", "each", "--format", "json", *capabilities)[1])
+    assert each["what_if"][7] == content["what_if"]
+    assert each["capabilities"] == content["capabilities"]
+    drawn = crucible(*SHOW, "--fail", "soak", "--format", "svg", *capabilities)[1]
+    assert ("every need taken as met" in drawn) is (not capabilities)
+
+
+def test_a_task_may_be_called_each(crucible: Crucible) -> None:
+    """It is a line of the table of single failures, as --help says."""
+    source = 'workflow(type = "custom", tasks = [command(name = n, run = "x") for n in ("each", "b")])\n'
+    Path("workflow.star").write_text(source, encoding="utf-8")
+    assert crucible(*SHOW, "--fail", "each")[1].splitlines()[1].startswith("each ")
+    with pytest.raises(SystemExit):
+        crucible("show", "--help")
 
 
 def test_what_cannot_run_is_greyed(crucible: Crucible) -> None:
@@ -121,6 +153,15 @@ def test_focus_is_a_task_with_what_is_before_and_after_it(style: str, crucible: 
     assert style == "mermaid" or b"3da35b275f9f" in data
 
 
+def test_a_result_that_is_left_out_is_not_named(crucible: Crucible) -> None:
+    """The data of a part has a result only when that is among its tasks."""
+    source = 'workflow(type = "custom", result = "b", tasks = [command(name = n, run = "x") for n in ("a", "b")])\n'
+    Path("workflow.star").write_text(source, encoding="utf-8")
+    for name, expected in (("a", None), ("b", "b")):
+        content = json.loads(crucible(*SHOW, "--focus", name, "--format", "json")[1])
+        assert content["workflow"].get("result") == expected
+
+
 @pytest.mark.parametrize("option", ["--focus", "--fail"])
 def test_an_unknown_task_is_wrong_usage(option: str, crucible: Crucible) -> None:
     """The message says which task was likely meant."""
@@ -135,7 +176,7 @@ def test_json_holds_the_workflow_and_its_order(crucible: Crucible) -> None:
     assert content["workflow"] == json.loads((LADDER / "expected-workflow.json").read_text(encoding="utf-8"))
     assert content["order"][:3] == ["plan-change", "build", "answers"]
     assert {"from": "build", "to": "answers", "join": "all"} in content["edges"]
-    assert (content["truncated"], content["what_if"]) == (True, None)
+    assert (content["capabilities"], content["truncated"], content["what_if"]) == (None, False, None)
 
 
 def test_all_that_file_may_name_is_drawn(crucible: Crucible, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +254,19 @@ def test_a_broken_drawing_program_leaves_the_old_picture(
     assert crucible("compile-workflow", "--file", "workflow.star")[0] == 0
 
 
+def test_a_flood_is_wrong_usage_and_no_failure_of_ours(
+    crucible: Crucible, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drawing program without end is ended; exit code 2, and nothing is written."""
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\nyes x\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("CRUCIBLE_DOT", str(program))
+    message = f"crucible: {program} wrote more than 64 MiB, which is no picture\n"
+    assert crucible("render", "--file", "workflow.star") == (2, "", message)
+    assert not Path("WORKFLOW.png").exists()
+
+
 def test_a_link_that_leaves_the_directory_is_not_followed(crucible: Crucible, tmp_path: Path) -> None:
     """The picture replaces no file that a link in the pack leads to."""
     (tmp_path / "elsewhere").write_bytes(b"mine")
@@ -232,7 +286,7 @@ def test_a_png_goes_into_a_pipe_as_it_is() -> None:
 def test_a_splice_is_judged_without_the_loop(crucible: Crucible) -> None:
     """The loop's propose, which its tasks may name, is no task of the splice and has passed."""
     source = str(GOLDEN / "splice" / "workflow.star")
-    assert crucible("show", "--file", source)[1].endswith("without --cap: every task can run\n")
+    assert crucible("show", "--file", source)[1].endswith("\n\nevery task can run\n")
     assert "blocked" in crucible("show", "--file", source, "--fail", "lint")[1]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from crucible.compiler.output import gist
+from crucible.compiler.output.drawing import SHAPES
 from crucible.compiler.output.report import harmless
 from crucible.schemas.ir import Task
 
@@ -166,9 +167,11 @@ def _row(content: str, width: int = 0) -> str:
 
 
 def _least_width(line: str) -> int:
-    """Return the room in points that a name with wide characters takes: the drawing program makes them too narrow."""
-    columns = gist.width(line)
-    return columns * NAME_POINTS * 6 // 10 if columns > len(line) else 0
+    """Return the room in points for a name with wide characters or boxes: the drawing program takes them for narrow."""
+    if SHAPES.fullmatch(line):
+        return 0
+    tenths = sum(max(6 * gist.width(each), 0 if SHAPES.fullmatch(each) else 10) for each in line)
+    return tenths * NAME_POINTS // 10
 
 
 def _badge(word: str) -> str:

@@ -33,6 +33,7 @@ _MANY_TASKS: Final = 48  # from here on a picture is measured before it is drawn
 _SMALLER: Final = "the picture is drawn to a smaller scale, or it would be too large; a part of it may do (--focus)"
 _IMPLIED: Final = "arrows that others imply are left out"
 _TOOLTIP_COLUMNS: Final = 300
+_MOST_NAMED: Final = 3
 _LOOP: Final = ("propose", "apply", "measure", "decide")
 
 
@@ -84,9 +85,16 @@ def draw(workflow: Workflow, style: str, marks: Marks = NOTHING, prompts: Mappin
     data = run(dot, style, f"-Gdpi={dpi:.2f}")
     sides = [int.from_bytes(data[begin : begin + 4], "big") for begin in (16, 20)]
     notes = [_SMALLER] if dpi < DPI or max(sides) >= MOST_PIXELS - 1 else []
-    boxed = next((task.name for task in workflow.task if not has_shapes(task.name)), None)
-    if boxed is not None:
-        notes.append(f'the PNG has boxes for letters of "{harmless(boxed)}": no font here has them; an SVG shows them')
+    boxed = [
+        f'"{harmless(task.name)}"'
+        for task, text in zip(workflow.task, plan.labels(), strict=True)
+        if not has_shapes(text)
+    ]
+    if boxed:
+        more = [f"{len(boxed) - _MOST_NAMED} more"] if len(boxed) > _MOST_NAMED else []
+        *names, last = [*boxed[:_MOST_NAMED], *more]
+        named = f"{', '.join(names)} and {last}" if names else last
+        notes.append(f"the PNG has boxes for letters of {named}: no font here has them; an SVG shows them")
     return Drawing(data, tuple(notes))
 
 
@@ -200,6 +208,10 @@ class _Plan:
             self._add_loop(dot)
         return str(dot.source)
 
+    def labels(self) -> list[str]:
+        """Return the labels of the tasks, in which all marks are ASCII that are not the label's own text."""
+        return [self._node(index)["label"] for index in range(len(self.ids))]
+
     def _node(self, index: int) -> dict[str, str]:
         task, marks = self.workflow.task[index], self.marks
         paint = Paint(*(each.get(task.name, "") for each in (marks.states, marks.changes, marks.notes)))
@@ -309,7 +321,7 @@ _CLUSTERS: Final = {
         "fontcolor": INK,
         "fontsize": "11",
         "labeljust": "l",
-        "margin": "10",
+        "margin": "24",
     }
     for name, fill, border in (("Measurement", "#fffaf0", "#b8934a"), ("Epilogue", "#f7f5fb", "#8f83ad"))
 }

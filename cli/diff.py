@@ -19,7 +19,7 @@ from crucible.cli.output import (
     report_text,
     unreadable,
 )
-from crucible.cli.pictures import render
+from crucible.cli.pictures import end_on_signals, render
 from crucible.compiler import side
 from crucible.compiler.pipeline import Options, Unreadable
 from crucible.compiler.revisions import NoRevision, Repository
@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     gc.enable()
     style = "json" if arguments.format == "json" else "text"
     asked = arguments.old
+    end_on_signals()
     try:
         old_name, new_name = _named(arguments.old), _named(arguments.new)
         with ExitStack() as stack:
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     for each in (old, new):
         if style == "text":
             remark_printed(each.compiled.printed)
-    difference = side.compare(old, new, is_one_pack=_place(old_name, prefix) == _place(new_name, prefix))
+    difference = side.compare(old, new, is_one_pack=_pack(old_name, prefix) == _pack(new_name, prefix))
     if difference is None:
         return _report(old, new, style)
     from crucible.compiler.output.changes import marks, to_json, to_markdown, to_text
@@ -119,6 +120,13 @@ def _place(named: _Named, prefix: str) -> str:
     if named.revision is not None and not named.path.startswith(("./", "../")):
         return named.path
     return os.path.normpath(os.path.join(prefix, named.path)).replace(os.sep, "/")
+
+
+def _pack(named: _Named, prefix: str) -> str:
+    """Return the folder of a file, however it was spelled and wherever it is named from."""
+    top = os.path.join(os.getcwd(), *[os.pardir] * len(prefix.rstrip("/").split("/")) if prefix else ())
+    path = named.path if named.revision is None else os.path.join(top, _place(named, prefix))
+    return os.path.realpath(os.path.dirname(path) or os.curdir)
 
 
 def _report(old: side.Side, new: side.Side, style: str) -> int:

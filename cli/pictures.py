@@ -1,6 +1,7 @@
 """Pictures into a folder: all are drawn before the first is written, and each is written whole or not at all."""
 
 import os
+import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 from crucible.cli.output import SYSTEM_ERROR
@@ -13,10 +14,22 @@ if TYPE_CHECKING:
 
 
 class Problem(NamedTuple):
-    """Why there are no pictures."""
+    """Why there are no pictures: they could not be drawn, or else not be written."""
 
     code: str
     message: str
+    is_drawn: bool = True
+
+
+def end_on_signals() -> None:
+    """Have a signal that ends the process unwind it, so that no temporary folder is left."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def render(folder: str, pictures: "Mapping[str, tuple[Workflow, Marks]]") -> Problem | None:
@@ -32,7 +45,7 @@ def render(folder: str, pictures: "Mapping[str, tuple[Workflow, Marks]]") -> Pro
             if replace(path, data) is Outcome.OUTSIDE:
                 return Problem(SYSTEM_ERROR, f"{path}: {Outcome.OUTSIDE.value}")
     except Undrawable as error:
-        return Problem(SYSTEM_ERROR, str(error))
+        return Problem(SYSTEM_ERROR, str(error), is_drawn=False)
     except OSError as error:
         return Problem(SYSTEM_ERROR, f"{os.fsdecode(error.filename or folder)}: {error.strerror or error}")
     return None

@@ -1,13 +1,14 @@
 """crucible review: what a bot says of a change, for every pack that it touches."""
 
 import argparse
+import errno
 import gc
 import os
 import re
 from typing import TYPE_CHECKING
 
-from crucible.cli.output import UNREADABLE, failed, product, remark, remark_printed, report_text
-from crucible.cli.pictures import render
+from crucible.cli.output import SYSTEM_ERROR, UNREADABLE, failed, product, remark, remark_printed, report_text
+from crucible.cli.pictures import Problem, end_on_signals, render
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.output import reviewed
 from crucible.compiler.output.changes import marks
@@ -25,6 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Review and print; exit code 1 for an error and for what --fail-on names."""
     gc.enable()
     style = "json" if arguments.format == "json" else "text"
+    end_on_signals()
     try:
         with Repository() as repository, Pool(1) as pool:
             found = review(repository, arguments.base, arguments.head, Options(connect=pool.connect))
@@ -33,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     for pack in found.packs:
         remark_printed(pack.printed)
     pictures = _render(arguments.render, found) if arguments.render is not None else {}
+    if isinstance(pictures, Problem):
+        return failed(pictures.code, pictures.message, style, to_stdout=False)
     weakened_fails = arguments.fail_on == "weakened"
     if arguments.format == "json":
         product(reviewed.to_json(found, pictures))
@@ -55,8 +59,13 @@ def _text(found: Review) -> str:
     return "\n".join(part for part in parts if part) or "no pack is touched\n"
 
 
-def _render(folder: str, found: Review) -> dict[str, list[str]]:
-    """Draw the packs into a folder; return the paths of the pictures by pack. What cannot be drawn is left out."""
+def _render(folder: str, found: Review) -> dict[str, list[str]] | Problem:
+    """Draw the packs into a folder; return the paths of the pictures by pack, or why they cannot be written.
+
+    What cannot be drawn is left out.
+    """
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        return Problem(SYSTEM_ERROR, f"{folder}: {os.strerror(errno.ENOTDIR)}")
     pictures: dict[str, list[str]] = {}
     taken: set[str] = set()
     for pack in found.packs:
@@ -66,6 +75,8 @@ def _render(folder: str, found: Review) -> dict[str, list[str]]:
         taken.add(stem)
         drawn = {f"{stem}.{when}.png": each for when, each in _drawings(pack).items()}
         problem = render(folder, drawn) if drawn else None
+        if problem is not None and problem.is_drawn:
+            return problem
         if problem is not None:
             remark(f"crucible: {harmless(pack.path or '.')}: no pictures: {harmless(problem.message)}\n")
         else:

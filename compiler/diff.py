@@ -5,17 +5,20 @@ that is *weakened*, and in doubt a change is. Splices are compared as the loops 
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crucible.compiler import gate as gates
 from crucible.compiler.analysis.graph import Graph
 from crucible.compiler.change import Change, Class
-from crucible.compiler.gate import Gate
+from crucible.compiler.gate import Gate, cannot_fail
 from crucible.compiler.judged import FIELDS, kind_of, of_kinds
 from crucible.compiler.matching import match
 from crucible.compiler.standing import Standing
 from crucible.schemas.default_loop import expanded
-from crucible.schemas.ir import LANES, CommandTask, EngineTask, EvaluateTask, Task, TopKTask, Workflow
+from crucible.schemas.ir import LANES, AgentTask, CommandTask, EngineTask, EvaluateTask, Task, TopKTask, Workflow
+
+if TYPE_CHECKING:
+    from crucible.compiler.launches import Launch
 
 UNCHANGED: Final = "unchanged"
 VERDICTS: Final = ("weakened", "changed", "strengthened", "cosmetic", UNCHANGED)
@@ -58,14 +61,24 @@ class Diff(NamedTuple):
         return {kind.value: kinds.count(kind) for kind in Class}
 
 
-def compare(old: Workflow, new: Workflow, old_gate: Gate | None = None, new_gate: Gate | None = None) -> Diff:
-    """Compare two workflows that compiled, and where both are known what their manifests say of the gate."""
+def compare(
+    old: Workflow,
+    new: Workflow,
+    old_gate: Gate | None = None,
+    new_gate: Gate | None = None,
+    launches: "tuple[Launch, Launch] | None" = None,
+) -> Diff:
+    """Compare two workflows that compiled, and where both are known their manifests' gates and their parameters."""
     before, after = Graph(expanded(old)), Graph(expanded(new))
     pairs = match(before, after)
     comparison = _Comparison(before, after, pairs)
     changes = list(comparison.changes())
     if old_gate is not None and new_gate is not None:
         changes += gates.compare(old_gate, new_gate)
+    if launches is not None:
+        from crucible.compiler import launches as parameters
+
+        changes += parameters.compare(*launches)
     order = list(Class)
     found = set(pairs.values())
     return Diff(
@@ -82,9 +95,14 @@ def compare(old: Workflow, new: Workflow, old_gate: Gate | None = None, new_gate
     )
 
 
-def _measures(task: Task) -> bool:
-    """Tell whether a task reads what is there."""
-    return isinstance(task, EvaluateTask) or task.operation == "measure"
+def _finds(task: Task) -> bool:
+    """Tell whether what a task says holds for what was there when it ran."""
+    return isinstance(task, (EvaluateTask, CommandTask)) or task.operation in ("measure", "apply")
+
+
+def _says_yes(task: Task) -> bool:
+    """Tell whether a task passes whatever it finds."""
+    return cannot_fail(getattr(task, "command", None))
 
 
 def _is_check(task: Task) -> bool:
@@ -166,15 +184,24 @@ class _Comparison:
                 yield from self._of_a_task(one)
             else:
                 yield self._added(one, task)
+                yield from self._joined(one, task)
         for one, task in self._old.tasks.items():
             if one not in self._new.tasks:
                 yield self._removed(one, task)
 
     def _added(self, one: int, task: Task) -> Change:
-        adds = _is_check(task) and task.required and one in self._new.leads
+        adds = _is_check(task) and task.required and one in self._new.leads and not _says_yes(task)
         return Change(
             Class.STRENGTHENED if adds else Class.REWIRED, task.name, "", "{} is new", (task.name,), None, kind_of(task)
         )
+
+    def _joined(self, one: int, task: Task) -> Iterator[Change]:
+        """Find the conversations that a new task joins: those in it may hear what they had not."""
+        for other in sorted(self._new.together(one)):
+            partner = self._new.tasks[other]
+            if other in self._old.tasks and isinstance(partner, AgentTask) and partner.required:
+                says = "{} is new in the conversation of {}, which had not heard it"
+                yield Change(Class.WEAKENED, task.name, "session", says, (task.name, partner.name))
 
     def _removed(self, one: int, task: Task) -> Change:
         leads = self._old.result is not None and one in self._old.leads
@@ -277,7 +304,7 @@ class _Comparison:
         for other in after:
             if other not in before:
                 name = self._name(other)
-                kind, says = self._new_edge(one)
+                kind, says = self._new_edge(one, other)
                 yield Change(kind, new.name, "depends_on", says, (new.name, name), None, name, (new.name, name))
         if not self._old.is_any(one) and self._new.is_any(one) and new.operation != "grade":
             for other in before:
@@ -302,15 +329,18 @@ class _Comparison:
             return Class.WEAKENED, "{} no longer has {} to choose from"
         return Class.REWIRED, "{} no longer depends on {}"
 
-    def _new_edge(self, one: int) -> tuple[Class, str]:
+    def _new_edge(self, one: int, other: int) -> tuple[Class, str]:
         """Judge a dependency that a task did not have."""
         new = self._new.tasks[one]
+        if isinstance(new, TopKTask):
+            kind = Class.WEAKENED if _says_yes(self._new.tasks[other]) else Class.REWIRED
+            return kind, "{} has {} to choose from, too"
+        if _says_yes(self._new.tasks[other]):
+            return Class.REWIRED, "{} depends on {} now, which cannot fail"
         if new.operation == "grade":
             return Class.STRENGTHENED, "{} counts {} as evidence now"
         if new.operation == "decide":
             return Class.STRENGTHENED, "{} waits for {} now"
-        if isinstance(new, TopKTask):
-            return Class.STRENGTHENED, "{} has {} to choose from, too"
         return Class.REWIRED, "{} depends on {} now"
 
     # What follows from the graph as a whole
@@ -326,26 +356,40 @@ class _Comparison:
                 and one not in self._new.leads
             ):
                 yield Change(Class.WEAKENED, new.name, "", "{} no longer leads to the result", (new.name,))
-            if _measures(old) and _measures(new):
-                yield from self._measured(one, new)
+            if _finds(old) and _finds(new):
+                yield from self._found(one, new)
             if one == self._new.result == self._old.result or new.operation not in ("", "propose"):
                 yield from self._unproven(one, new)
 
-    def _measured(self, one: int, task: Task) -> Iterator[Change]:
-        """Find what a measurement no longer sees, and who may change what it saw."""
+    def _found(self, one: int, task: Task) -> Iterator[Change]:
+        """Find what a check no longer sees, and who may change what it saw."""
         before, after = self._old.shaping(one), self._new.shaping(one)
         for other in sorted(before - after):
-            if other in self._new.tasks and self._new.shapes(other):
-                says = "{} no longer comes after {}, so it may measure what was there before"
+            if other in self._new.tasks and self._new.shapes(other) and task.operation != "apply":
+                says = "{} no longer comes after {}, so it may find what was there before"
                 yield Change(Class.WEAKENED, task.name, "depends_on", says, (task.name, self._name(other)))
+            elif (
+                isinstance(self._new.tasks.get(other), CommandTask)
+                and self._old.reaches(other, one)
+                and task.operation != "apply"
+                and after
+            ):
+                says = "what {} makes no longer reaches {}"
+                yield Change(Class.WEAKENED, task.name, "", says, (self._name(other), task.name))
         isolated = any(other in self._new.tasks and not self._new.shapes(other) for other in before)
-        if isolated and not after:
+        if isolated and not after and not isinstance(task, EngineTask):
             says = "{} measures what no task of this workflow has made"
             yield Change(Class.WEAKENED, task.name, "", says, (task.name,))
-        if one in self._old.leads and not self._old.agents_behind(one):
-            for other in self._new.agents_behind(one):
-                says = "{} comes after {} and may change what that has measured"
-                yield Change(Class.WEAKENED, task.name, "", says, (self._name(other), task.name))
+        if one not in self._old.leads and not self._old.tasks[one].required:
+            return
+        behind = self._new.agents_behind(one) - self._old.agents_behind(one)
+        beside = self._new.agents_after(one) - self._old.agents_after(one)
+        for other in sorted(behind | beside):
+            if other not in self._old.tasks or self._old.shapes(other):  # else its isolation says so
+                how = "comes" if one in self._new.above[other] else "may come"
+                if not self._new.repeated(one, other):
+                    says = f"{{}} {how} after {{}} and may change what that has found"
+                    yield Change(Class.WEAKENED, task.name, "", says, (self._name(other), task.name))
 
     def _unproven(self, one: int, task: Task) -> Iterator[Change]:
         """Find the tasks that had to pass before one and no longer have to, where no other change says so."""

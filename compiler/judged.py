@@ -8,6 +8,7 @@ from typing import Final
 
 from crucible.compiler.change import Class
 from crucible.compiler.gate import cannot_fail
+from crucible.compiler.shell import strictness
 from crucible.schemas.ir import AgentTask, EngineTask, EvaluateTask, Task, TopKTask
 
 
@@ -18,11 +19,13 @@ def kind_of(task: Task) -> str:
 
 def of_kinds(old: Task, new: Task) -> Class:
     """Judge a task that became one of another kind."""
-    if isinstance(new, EvaluateTask) and not isinstance(old, (TopKTask, EngineTask)):
-        return Class.STRENGTHENED
     if isinstance(old, (EvaluateTask, TopKTask, EngineTask)) or isinstance(new, AgentTask):
         return Class.WEAKENED
-    return Class.CHANGED
+    command = getattr(new, "command", None)
+    if strictness(command) < strictness(getattr(old, "command", None)):
+        return Class.WEAKENED
+    same = isinstance(new, EvaluateTask) and command == getattr(old, "command", None)
+    return Class.STRENGTHENED if same else Class.CHANGED
 
 
 # Fields: how a change of each is judged, and what is said of the task.
@@ -64,8 +67,10 @@ def _needs(old: Task, new: Task) -> _Judged:
 
 
 def _command(old: Task, new: Task) -> _Judged:
-    if cannot_fail(getattr(new, "command", None)) and not cannot_fail(getattr(old, "command", None)):
-        return Class.WEAKENED, "{} runs a command now that cannot fail"
+    before, after = getattr(old, "command", None), getattr(new, "command", None)
+    if strictness(after) < strictness(before):
+        how = "that cannot fail" if cannot_fail(after) else "of which a failure may be lost"
+        return Class.WEAKENED, f"{{}} runs a command now {how}"
     return Class.CHANGED, "{} runs another command"
 
 

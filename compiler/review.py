@@ -4,9 +4,10 @@ In go a repository and two revisions, out comes a record for each pack. The work
 are compiled as they were committed.
 """
 
+import posixpath
 import tomllib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crucible.compiler import manifest, side
 from crucible.compiler.pipeline import Compiled, Options, Unreadable
@@ -102,9 +103,12 @@ class _Reviewing:
         before, after = _packs(self._old), _packs(self._new)
         moved = self._moved(before, after)
         touched = _by_pack(changed, before | after)
+        for path in sorted(before | after):
+            if any(_reaches(tree, path, changed) for tree in (self._old, self._new)):
+                touched.setdefault(path, [])
         for new, old in moved.items():
             touched[new] = touched.get(new, []) + touched.pop(old, [])
-        packs = [self._pack(path, moved.get(path), before, after, touched[path]) for path in sorted(touched)]
+        packs = [self._pack(path, moved.get(path), before, after, changed) for path in sorted(touched)]
         return Review(self._start, self._commit, tuple(pack for pack in packs if pack is not None))
 
     def _moved(self, before: set[str], after: set[str]) -> dict[str, str]:
@@ -124,7 +128,7 @@ class _Reviewing:
         old_path = path if was is None else was
         old = self._read(self._old, old_path, self._start) if old_path in before else None
         new = self._read(self._new, path, None) if path in after else None
-        if path in before and path in after and not _concerns(path, changed, old, new):
+        if path in before and path in after and not self._concerns(path, changed, old, new):
             return None
         sides = [each for each in (old, new) if each is not None]
         difference = side.compare(old, new, is_one_pack=True) if old is not None and new is not None else None
@@ -152,6 +156,20 @@ class _Reviewing:
             new.workflow if new is not None and old is None else None,
         )
 
+    def _concerns(self, path: str, changed: Iterable[str], *sides: side.Side | None) -> bool:
+        """Tell whether some of the changed paths are such as a compile of the pack, or its judge, reads."""
+        reads = {SOURCE, MANIFEST}.union(*(each.reads for each in sides if each is not None))
+        places = {_join(path, _PROMPTS.removesuffix("/"))}
+        for tree in (self._old, self._new):
+            for name in reads:
+                places |= tree.trail(posixpath.join(path, name))
+            for link in tree.links(path):
+                places |= tree.trail(link)
+            own = _repository(_tables(tree.read(_join(path, MANIFEST))))
+            if own is not None and ".." not in own.split("/"):
+                places.add(posixpath.normpath(posixpath.join(path, own)))  # whatever a script of it reads
+        return any(_is_at(name, place) for place in places for name in changed)
+
     def _read(self, tree: "Tree", path: str, revision: str | None) -> side.Side:
         """Compile a pack as it was; with a revision only to compare with it."""
         name = _root(tree, path).rpartition("/")[2]
@@ -173,7 +191,7 @@ class _Reviewing:
         content: Workflow | manifest.Reference | None = new.workflow
         if new.compiled.declares_params and not has_errors(new.compiled.diagnostics):
             content = manifest.Reference(SOURCE)
-        if data is None or content is None or self._new.find(source) is None:
+        if data is None or content is None or _root(self._new, path) != source:
             return []
         text, problems = manifest.decode(data, name)
         return problems if text is None else manifest.stale(text, name, content, SOURCE)[0]
@@ -203,26 +221,60 @@ def _by_pack(changed: Iterable[str], packs: set[str]) -> dict[str, list[str]]:
     return found
 
 
-def _concerns(path: str, changed: Iterable[str], *sides: side.Side | None) -> bool:
-    """Tell whether some of the changed paths are such as a compile of the pack, or its judge, reads."""
-    head = len(path) + 1 if path else 0
-    reads = {SOURCE, MANIFEST}.union(*(each.reads for each in sides if each is not None))
-    return any(name[head:] in reads or name[head:].startswith(_PROMPTS) for name in changed)
+def _tables(data: bytes | None) -> dict[str, Any]:
+    """Return what a manifest says, nothing where that cannot be read."""
+    try:
+        return tomllib.loads((data or b"").decode().removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _repository(tables: dict[str, Any]) -> str | None:
+    """Return the path of the local repository that a manifest names."""
+    repo = tables.get("repo")
+    path = repo.get("path") if isinstance(repo, dict) else None
+    return path if isinstance(path, str) else None
 
 
 def _reaches_out(data: bytes | None) -> bool:
     """Tell whether a manifest's repository lies outside of its pack, so that what stands there counts."""
-    try:
-        repo = tomllib.loads((data or b"").decode().removeprefix("\ufeff")).get("repo")
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(repo, dict) and ".." in str(repo.get("path", "")).split("/")
+    return ".." in (_repository(_tables(data)) or "").split("/")
+
+
+def _reaches(tree: "Tree", path: str, changed: Iterable[str]) -> bool:
+    """Tell whether a change may concern a pack though it lies elsewhere: behind a link, or where its manifest points.
+
+    What is read there is only known when the pack is compiled.
+    """
+    tables = _tables(tree.read(_join(path, MANIFEST)))
+    workspace = tables.get("workspace")
+    entries = workspace.get("inject") if isinstance(workspace, dict) else None
+    sources = [
+        each.get("src") if isinstance(each, dict) else each for each in (entries if isinstance(entries, list) else ())
+    ]
+    named = [each for each in (*sources, _repository(tables)) if isinstance(each, str) and ".." in each.split("/")]
+    places = set[str]()
+    for each in named:
+        fixed = posixpath.join(path, each).partition("*")[0].partition("?")[0].partition("[")[0]
+        places |= tree.trail(fixed.rpartition("/")[0] if fixed != posixpath.join(path, each) else fixed)
+    for link in tree.links(path):
+        places |= tree.trail(link)
+    return any(_is_at(name, place) for place in places for name in changed)
+
+
+def _is_at(path: str, place: str) -> bool:
+    """Tell whether a path is a place, or lies below it."""
+    return place in (".", path) or path.startswith(f"{place}/")
 
 
 def _root(tree: "Tree", path: str) -> str:
-    """Return the file that stands for a pack."""
-    source = _join(path, SOURCE)
-    return source if tree.find(source) is not None else _join(path, MANIFEST)
+    """Return the file that stands for a pack: its source, but where the manifest names another one, or none is."""
+    source, own = _join(path, SOURCE), _join(path, MANIFEST)
+    if tree.find(source) is None:
+        return own
+    workflow = _tables(tree.read(own)).get("workflow")
+    file = workflow.get("file") if isinstance(workflow, dict) else None
+    return own if isinstance(file, str) and posixpath.normpath(file) != SOURCE else source
 
 
 def _join(path: str, name: str) -> str:

@@ -6,13 +6,14 @@ policy of paths holds as on any disk, and their bytes through ``blobs``.
 """
 
 import os
+import posixpath
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Final, NamedTuple, Self
 
-_FILE, _PROGRAM, _LINK, _FOLDER = "100644", "100755", "120000", "40000"
+_FILE, _PROGRAM, _LINK, _FOLDER, _SUBMODULE = "100644", "100755", "120000", "40000", "160000"
 _MOST_LINKS: Final = 40
 # What a caller set for another repository stays; nothing is fetched, asked or replaced on our account.
 _ENVIRONMENT: Final = {
@@ -150,6 +151,7 @@ class Tree:
     def __init__(self, repository: Repository, entries: Mapping[str, Entry]) -> None:
         self._repository = repository
         self.entries: Final = entries
+        self._links = sorted(path for path, entry in entries.items() if entry.mode == _LINK)
         self._folders = {""}
         for path in entries:
             while path := path.rpartition("/")[0]:
@@ -209,6 +211,46 @@ class Tree:
             return [folder] if self.entries[folder].is_file else []
         head = f"{folder}/" if folder else ""
         return sorted(path for path, entry in self.entries.items() if path.startswith(head) and entry.is_file)
+
+    def contents(self, folder: str) -> list[str]:
+        """Return what a disk has below a folder: files, links to files, and submodules, sorted."""
+        if folder in self.entries:
+            return [folder]
+        head = f"{folder}/" if folder else ""
+        return sorted(
+            path
+            for path, entry in self.entries.items()
+            if path.startswith(head) and (entry.mode != _LINK or self.find(path) in self.entries)
+        )
+
+    def submodule(self, path: str) -> str | None:
+        """Return the commit that a submodule stands at, None for anything else."""
+        entry = self.entries.get(self.find(path) or "")
+        return entry.object if entry is not None and entry.mode == _SUBMODULE else None
+
+    def links(self, folder: str) -> list[str]:
+        """Return the links below a folder, sorted."""
+        head = f"{folder}/" if folder else ""
+        return [path for path in self._links if path.startswith(head)]
+
+    def trail(self, path: str) -> set[str]:
+        """Return what decides where a path leads: itself, the links that are followed, and the end."""
+        found = {posixpath.normpath(path)}
+        pending = [posixpath.normpath(path)]
+        while pending:
+            parts = pending.pop().split("/")
+            for number in range(1, len(parts) + 1):
+                head = "/".join(parts[:number])
+                entry = self.entries.get(head)
+                if entry is not None and entry.mode == _LINK:
+                    found.add(head)
+                    target = posixpath.join(posixpath.dirname(head), self._target(entry), *parts[number:])
+                    target = posixpath.normpath(target)
+                    if target not in found:
+                        found.add(target)
+                        pending.append(target)
+                    break
+        return found
 
     def blobs(self, folder: str, most: int) -> "Blobs":
         """Return the bytes of the files of a folder, of each that has at most so many."""

@@ -6,6 +6,7 @@ the diagnostics that say why not. What the disk and a revision have in common is
 
 import hashlib
 import os
+import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -17,9 +18,11 @@ from crucible.compiler.frontend.pack import normalise, over
 from crucible.compiler.pipeline import Compiled, Options, Refusal, Unreadable, compile_source, read_named
 from crucible.schemas.default_loop import loop_around
 from crucible.schemas.diagnostic import Diagnostic, arrange
+from crucible.schemas.ir import CommandTask, EvaluateTask
 
 if TYPE_CHECKING:
     from crucible.compiler.gate import Gate
+    from crucible.compiler.launches import Launch
     from crucible.compiler.revisions import Tree
     from crucible.schemas.ir import Workflow
 
@@ -44,7 +47,11 @@ class Files(Protocol):
         ...
 
     def below(self, folder: str) -> list[str]:
-        """Return the regular files below a folder; a file is all that there is below it."""
+        """Return the regular files below a folder; a file is all that there is below it, and so is a submodule."""
+        ...
+
+    def digest(self, name: str) -> str | None:
+        """Return what tells the content of a file, or the state of a submodule, from another."""
         ...
 
 
@@ -69,12 +76,19 @@ class OnDisk:
         if os.path.isfile(start):
             return [folder]
         head = len(self.directory) + 1 if self.directory else 2 * (not folder)
-        return sorted(
-            os.path.join(where, name)[head:].replace(os.sep, "/")
-            for where, _, names in os.walk(start)
-            for name in names
-            if os.path.isfile(os.path.join(where, name))
-        )
+        found: list[str] = []
+        for where, folders, names in os.walk(start):
+            folders[:] = [each for each in folders if each != ".git"]
+            if where != start and os.path.isfile(os.path.join(where, ".git")):
+                folders[:] = []  # a submodule, as a tree has it
+                found.append(where)
+                continue
+            found += [path for name in names if os.path.isfile(path := os.path.join(where, name))]
+        return sorted(path[head:].replace(os.sep, "/") for path in found)
+
+    def digest(self, name: str) -> str | None:
+        """Return the digest of the content."""
+        return _digest(self, name)
 
 
 class AtRevision:
@@ -95,9 +109,15 @@ class AtRevision:
 
     def below(self, folder: str) -> list[str]:
         """List what the tree has."""
-        path = "/".join(part for part in (self._folder, folder) if part)
-        head = len(self._folder) + 1 if self._folder else 0
-        return [name[head:] for name in self._tree.below(path)]
+        found = self._tree.find(f"{self._folder}/{folder}")
+        if found is None:
+            return []
+        names = [name[len(found) :].lstrip("/") for name in self._tree.contents(found)]
+        return [posixpath.join(folder, name) if name and folder else name or folder for name in names]
+
+    def digest(self, name: str) -> str | None:
+        """Return the digest of the content, or the commit of a submodule."""
+        return self._tree.submodule(f"{self._folder}/{name}") or _digest(self, name)
 
 
 @contextmanager
@@ -117,13 +137,15 @@ class Side(NamedTuple):
     """What one side of a comparison came to.
 
     ``gate`` is None where no manifest is known; ``is_pack`` tells that the side is a pack, which then has none.
-    ``reads`` are the files that it was made of, by their paths below the pack.
+    ``reads`` are the files that it was made of, by their paths below the pack. ``launch`` is what the source says of
+    its parameters, None for what is no source.
     """
 
     compiled: Compiled
     gate: "Gate | None"
     is_pack: bool
     reads: frozenset[str] = frozenset()
+    launch: "Launch | None" = None
 
     @property
     def workflow(self) -> "Workflow | None":
@@ -165,11 +187,23 @@ def read(files: Files, name: str, options: Options | None = None, *, lint: bool 
         )
     reads = {name, own, *(path for path, _ in compiled.prompts)}
     reads |= {path.removeprefix(_shown(files, "")) for path in compiled.texts}
+    launch = None if is_json else _launch(compiled)
     if tables is None:
-        return Side(compiled, None, not is_json, frozenset(reads))
-    found = gate.read(tables, files.below, lambda file: _digest(files, file))
-    reads |= {each.source for each in found.injects.values()}
-    return Side(compiled, found, is_pack=True, reads=frozenset(reads))
+        return Side(compiled, None, not is_json, frozenset(reads), launch)
+    tasks = compiled.workflow.task if compiled.workflow is not None else ()
+    commands = [task.command for task in tasks if isinstance(task, (CommandTask, EvaluateTask))]
+    found = gate.read(tables, files.below, files.digest, commands)
+    reads |= {each.source for each in found.injects.values()} | found.scripts.keys()
+    return Side(compiled, found, is_pack=True, reads=frozenset(reads), launch=launch)
+
+
+def _launch(compiled: Compiled) -> "Launch | None":
+    """Read the parameters of what was compiled from a source; others have none."""
+    from crucible.compiler import launches
+
+    sources = [text for name, text in compiled.texts.items() if name.endswith(".star")]
+    roots = [text for text in sources if "workflow" in text and "params" in text] if compiled.declares_params else []
+    return launches.read(roots[0], [text for text in sources if text is not roots[0]]) if roots else launches.NONE
 
 
 def compare(old: Side, new: Side, *, is_one_pack: bool) -> "diff.Diff | None":
@@ -177,7 +211,8 @@ def compare(old: Side, new: Side, *, is_one_pack: bool) -> "diff.Diff | None":
     if old.workflow is None or new.workflow is None:
         return None
     new_gate = gate.Gate({}, {}) if new.gate is None and new.is_pack and is_one_pack else new.gate
-    return diff.compare(old.workflow, new.workflow, old.gate, new_gate)
+    launches = None if old.launch is None or new.launch is None else (old.launch, new.launch)
+    return diff.compare(old.workflow, new.workflow, old.gate, new_gate, launches)
 
 
 def _compile(files: Files, name: str, data: bytes | Refusal, options: Options) -> Compiled:

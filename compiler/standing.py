@@ -56,16 +56,39 @@ class Standing:
         """Return the tasks before one whose work it finds."""
         return frozenset(other for other in self.above[one] if self.shapes(other))
 
-    def agents_behind(self, one: int) -> list[int]:
-        """Return the tasks on the way to the result that may change by judgement what a task has measured."""
-        return [
+    def agents_behind(self, one: int) -> set[int]:
+        """Return the tasks on the way to the result that change by judgement what a task has found."""
+        return {other for other in self.agents_after(one) if other in self.leads and one in self.above[other]}
+
+    def agents_after(self, one: int) -> set[int]:
+        """Return the tasks that may, by judgement, change what a task has found: nothing has them come before it."""
+        return {
             other
-            for other in self.tasks
-            if other in self.leads
-            and one in self.above[other]
-            and (isinstance(self.tasks[other], AgentTask) or self.tasks[other].operation == "propose")
+            for other, task in self.tasks.items()
+            if (isinstance(task, AgentTask) or task.operation == "propose")
             and self.shapes(other)
-        ]
+            and not task.is_epilogue
+            and other != one
+            and other not in self.above[one]
+        }
+
+    def repeated(self, one: int, other: int) -> bool:
+        """Tell whether what a task checks is checked by an equal one once more, behind another task."""
+        command = getattr(self.tasks[one], "command", None)
+        return command is not None and any(
+            other in self.above[each]
+            and each in self.leads
+            and task.required
+            and task.kind == self.tasks[one].kind
+            and getattr(task, "command", None) == command
+            for each, task in self.tasks.items()
+        )
+
+    def reaches(self, command: int, one: int) -> bool:
+        """Tell whether what a command leaves is still there for a task: nothing is made live in between."""
+        return command in self.above[one] and not any(
+            self.tasks[other].operation == "apply" and command in self.above[other] for other in self.above[one]
+        )
 
     def together(self, one: int) -> frozenset[int]:
         """Return the other tasks of a task's conversation."""

@@ -213,7 +213,8 @@ MORE: dict[str, tuple[ir.Workflow, ir.Workflow, Class, tuple[str | None, str]]] 
         Class.STRENGTHENED, ("small", "stage"),
     ),
     "out of the epilogue, advisory": (
-        with_task(BASE, "report", depends_on=()), with_task(BASE, "report", stage="iteration"),
+        with_task(BASE, "report", isolation="worktree"),
+        with_task(BASE, "report", isolation="worktree", stage="iteration"),
         Class.REWIRED, ("report", "stage"),
     ),
     "looser in the other direction": (
@@ -262,6 +263,90 @@ def test_a_workspace_that_nothing_reaches_is_measured_in_vain() -> None:
     assert weaker == [("check", Class.WEAKENED)]
 
 
+DRAFT = ir.AgentTask(name="draft", prompt="Write.")
+REVISE = ir.AgentTask(name="revise", prompt="Revise.", depends_on=("draft",))
+TESTS = ir.CommandTask(name="tests", command="./tests.sh", depends_on=("revise",))
+PUBLISH = ir.CommandTask(name="publish", command="./publish.sh", depends_on=("tests",))
+LINE = ir.Workflow(type="custom", result="publish", task=(DRAFT, REVISE, TESTS, PUBLISH))
+BUILT = ir.Workflow(
+    type="custom",
+    result="fast",
+    task=(
+        DRAFT,
+        ir.CommandTask(name="build", command="make", depends_on=("draft",)),
+        ir.CommandTask(name="link", command="make link", depends_on=("build",)),
+        ir.EvaluateTask(name="fast", command="./fast.sh", depends_on=("link",)),
+    ),
+)
+LIVE = WORKFLOWS["autoresearch"]
+LATE = ir.AgentTask(name="late", prompt="Polish.")
+HEARD = with_task(BASE, "critic", session="critics")
+
+# What no longer holds for what comes out: old, new.
+BYPASSED: dict[str, tuple[ir.Workflow, ir.Workflow]] = {
+    "a command before the edit that it checks": (
+        LINE, both(task("tests", depends_on=("draft",)), task("revise", depends_on=("tests",)),
+                   task("publish", depends_on=("revise",)))(LINE),
+    ),
+    "an agent between a command and the result": (
+        LINE, add(LATE.replace(depends_on=("tests",)), publish=("late",))(LINE)
+    ),
+    "an agent beside a command": (LINE, add(LATE)(LINE)),
+    "a smoke test before the critics": (
+        LIVE, both(task("smoke", depends_on=("invent",)), task("correctness", depends_on=("smoke",)),
+                   task("novelty", depends_on=("smoke",)), task("deploy-preview", depends_on=("synthesize",)))(LIVE),
+    ),
+    "an agent between apply and measure": (
+        LIVE, add(LATE.replace(depends_on=("deploy-preview",)), benchmark=("late",))(LIVE)
+    ),
+    "an agent between apply and evaluate": (BASE, add(LATE.replace(depends_on=("deploy",)), right=("late",))(BASE)),
+    "an agent in the conversation of a critic": (
+        HEARD, add(LATE.replace(session="critics", isolation="worktree", depends_on=("invent",)))(HEARD)
+    ),
+    "a build that is isolated": (BUILT, with_task(BUILT, "link", isolation="worktree")),
+    "a check that says yes in place of a turn": (
+        LINE, LINE.replace(task=(DRAFT, ir.EvaluateTask(name="revise", command="true", depends_on=("draft",)),
+                                 TESTS, PUBLISH)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BYPASSED)
+def test_a_check_that_is_bypassed_is_weakened(what: str) -> None:
+    """Whoever works behind a check may undo what it has found."""
+    old, new = BYPASSED[what]
+    assert compare(old, new).verdict == "weakened"
+
+
+def test_an_agent_behind_a_check_that_is_made_again_is_no_bypass() -> None:
+    """What counts is that the last word is the check's."""
+    again = TESTS.replace(name="again", depends_on=("late",))
+    new = add(LATE.replace(depends_on=("tests",)), again, publish=("again",))(LINE)
+    assert compare(LINE, new).verdict == "changed"
+
+
+SAYS_YES = ir.EvaluateTask(name="extra", command="echo {}", depends_on=("deploy",))
+STEP = LINE.replace(
+    task=(DRAFT, ir.EvaluateTask(name="revise", command="./x.sh", depends_on=("draft",)), TESTS, PUBLISH)
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (BASE, add(SAYS_YES, grade=(*GRADED, "extra"))(BASE)),
+        (LINE, STEP),
+        (BASE, with_task(BASE, "right", command="./other.sh")),
+    ],
+)  # fmt: skip
+def test_no_more_is_claimed_than_is_known(old: ir.Workflow, new: ir.Workflow) -> None:
+    """What other commands and prompts prove cannot be compared."""
+    difference = compare(old, new)
+    assert difference.verdict == "changed"
+    assert Class.STRENGTHENED not in {change.kind for change in difference.changes}
+    assert "cannot be compared" in to_text(difference, "old", "new").partition("\n")[0]
+
+
 @pytest.mark.parametrize(
     ("kinds", "verdict"),
     [
@@ -306,10 +391,12 @@ def test_a_choice_that_is_wider_or_of_fewer_is_weaker(changes: dict[str, Any], k
     assert {change.kind for change in found if change.task == "best"} == {kind}
 
 
-def test_more_to_choose_from_proves_more() -> None:
-    """The way back."""
-    found = compare(without_edge(TOP, "best", "c"), TOP).changes
-    assert [(change.kind, change.edge) for change in found] == [(Class.STRENGTHENED, ("best", "c"))]
+@pytest.mark.parametrize(("command", "kind"), [("./c.sh", Class.REWIRED), ("echo 9", Class.WEAKENED)])
+def test_more_to_choose_from_proves_no_more(command: str, kind: Class) -> None:
+    """The new candidate may win, and one that is never refused always may."""
+    top = with_task(TOP, "c", command=command)
+    found = compare(without_edge(top, "best", "c"), top).changes
+    assert [(change.kind, change.edge) for change in found] == [(kind, ("best", "c"))]
 
 
 def test_a_dependency_that_was_the_only_one_is_missed() -> None:
@@ -547,6 +634,28 @@ def test_the_content_of_an_injected_file_counts() -> None:
         ("./test.sh\ntrue\n", True),
         ("./true", False),
         ("./test.sh", False),
+        ("./test.sh || echo failed", True),
+        ("./test.sh || /bin/true", True),
+        ("./test.sh || true # for now", True),
+        ("(./test.sh || true)", True),
+        ("{ ./test.sh || true; }", True),
+        ("./test.sh; echo done", True),
+        ("true # ./test.sh", True),
+        (": ./test.sh", True),
+        ("# ./test.sh", True),
+        ("sh -c true", True),
+        ("bash -ec './test.sh || :'", True),
+        ("./test.sh &", True),
+        ("./test.sh 2>&1 | tee log", True),
+        ("X=1 true", True),
+        ("true || ./test.sh", True),
+        ("set -o pipefail; ./test.sh | tee log", False),
+        ("set -e; ./test.sh; echo done", False),
+        ("./test.sh || exit 1", False),
+        ("./test.sh || { echo no; exit 1; }", False),
+        ("X=1 ./test.sh &> log", False),
+        ('echo "a # b; true" && ./test.sh', False),
+        ("cat <<END | ./test.sh\ntrue\nEND\n", False),
         ("./test.sh && true", False),
         ("echo $(./test.sh) && ./other", False),
         ("echo start; ./test.sh", False),
@@ -556,6 +665,62 @@ def test_the_content_of_an_injected_file_counts() -> None:
 def test_a_command_that_cannot_fail_is_known(command: str, expected: bool) -> None:  # noqa: FBT001 - the expectation
     """The plain ways to say yes to everything."""
     assert gate.cannot_fail(command) is expected
+
+
+@given(st.one_of(st.text(), st.text("()\"'`$<>{}|&;! \n\\aifexit0#=-")))
+def test_every_command_is_read(command: str) -> None:
+    """Whatever it is, and however deep."""
+    assert gate.cannot_fail(command) in (True, False)
+    assert gate.cannot_fail(f"{'(' * 5000}{command}") in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("./test.sh", "./test.sh | grep -v noise"),
+        ("./a && ./b", "./a; ./b"),
+        ("./a", "./a || ./b"),
+        ("set -e; ./a; ./b", "./a; ./b"),
+        ("./a; ./b", "./a; true"),
+    ],
+)
+def test_a_command_that_hides_a_failure_is_weaker(old: str, new: str) -> None:
+    """Some failure that counted counts no more."""
+    assert compare(with_task(LINE, "tests", command=old), with_task(LINE, "tests", command=new)).verdict == "weakened"
+    assert compare(with_task(LINE, "tests", command=new), with_task(LINE, "tests", command=old)).verdict == "changed"
+
+
+SETUP = """
+[workspace]
+inject = ["measure.sh", { src = "tools", dst = "t" }]
+[world]
+apply_cmd = "./apply.sh"
+"""
+MORE_INJECTS = SETUP.replace('dst = "t" }', 'dst = "t" }, %s')
+
+
+@pytest.mark.parametrize(
+    ("after", "kind"),
+    [
+        (SETUP.replace("inject", 'dir = "tools"\ninject'), Class.WEAKENED),
+        (SETUP.replace("inject", 'dir = "."\ninject'), Class.WEAKENED),
+        (SETUP.replace("inject", 'dir = "elsewhere"\ninject'), Class.CHANGED),
+        (SETUP.replace("inject", 'dir = "workspace"\ninject'), None),
+        (MORE_INJECTS % '{ src = "measure.sh", dst = "measure.sh", frozen = false }', Class.WEAKENED),
+        (MORE_INJECTS % '{ src = "seed.json", dst = "measure.sh" }', Class.WEAKENED),
+        (MORE_INJECTS % '{ src = "seed.json", dst = "x/../measure.sh" }', Class.WEAKENED),
+        (MORE_INJECTS % '{ src = "seed.json", dst = "t/one.py" }', Class.WEAKENED),
+        (MORE_INJECTS % '{ src = "tools/one.py", dst = "t/one.py", frozen = false }', Class.WEAKENED),
+        (MORE_INJECTS % '{ src = "tools/one.py", dst = "t/one.py" }', None),
+        (SETUP.replace("./apply.sh", "true"), Class.WEAKENED),
+        (SETUP.replace("./apply.sh", "./other.sh"), Class.CHANGED),
+    ],
+)
+def test_a_way_around_what_is_frozen_is_weakened(after: str, kind: Class | None) -> None:
+    """The later entry wins, and a source within reach is no frozen one."""
+    assert after != SETUP
+    difference = compare(BASE, BASE, gate_of(SETUP, *FILES), gate_of(after, *FILES))
+    assert (difference.changes[0].kind if difference.changes else None) is kind
 
 
 # What is written of it

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,78 @@ def test_a_pack_that_lost_its_manifest_lost_its_gate(top: Path) -> None:
     )
     (top / "other.star").write_text(SOURCE, encoding="utf-8")
     assert b"m.sh" not in crucible(*DIFF, "HEAD:pack/workflow.star", "other.star", cwd=top).out
+
+
+@pytest.mark.parametrize("spelling", ["pack/workflow.star", "./pack/workflow.star", "{}/pack/workflow.star"])
+def test_the_spelling_of_a_path_hides_no_lost_manifest(top: Path, spelling: str) -> None:
+    """Relative or absolute, it is the same pack."""
+    (top / "pack" / "crucible.toml").unlink()
+    done = crucible(*DIFF, "HEAD:pack/workflow.star", spelling.format(top), cwd=top)
+    assert b'"m.sh" is not injected any more' in done.out
+
+
+PARAMETER = {"type": "number", "default": 5, "min": 1, "max": 9}
+TITLE = {"type": "string", "default": "x", "choices": ["x", "y"]}
+
+
+def playbook(threshold: str, **parameters: object) -> str:
+    """Return a playbook with a check and some parameters; the title is what its agent is told."""
+    block = f"params = {json.dumps(parameters)}\n" if parameters else ""
+    return block.replace("true", "True") + (
+        f'a = agent(name = "a", prompt = "Do " + {"param" if "t" in parameters else "str"}("t"))\n'
+        f'e = evaluate(name = "e", run = "./e.sh", threshold = {threshold}, direction = "lower", depends_on = [a])\n'
+        'workflow(type = "playbook", tasks = [a, e])\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "max": 99}), "weakened"),
+        (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "min": 0}), "weakened"),
+        (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "max": 8}), "changed"),
+        (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={"type": "number", "default": 5}), "weakened"),
+        (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "doc": "x"}), "unchanged"),
+        (playbook("5"), playbook('param("n")', n=PARAMETER), "weakened"),
+        (playbook("5", n=PARAMETER, t=TITLE), playbook('param("n")', n=PARAMETER, t=TITLE), "weakened"),
+        (playbook('param("n")', n=PARAMETER), playbook("5"), "changed"),
+        (playbook("5"), "N = 5\n" + playbook("N"), "unchanged"),
+        (playbook("5", t=TITLE), playbook("5", t={**TITLE, "choices": ["x", "y", "z"]}), "changed"),
+        (playbook("5", t=TITLE), playbook("5", t={"type": "string", "default": "x"}), "changed"),
+        (
+            playbook("5", t=TITLE).replace('param("t")', '", ".join(["%s: %d" % (param("t"), 1)])'),
+            playbook("5", t={**TITLE, "choices": ["x", "z"]}).replace(
+                'param("t")', '", ".join(["%s: %d" % (param("t"), 1)])'
+            ),
+            "changed",
+        ),
+        (
+            playbook("T", n=PARAMETER).replace("\n", '\nT = param("n")\n', 1),
+            playbook("T", n={**PARAMETER, "max": 10}).replace("\n", '\nT = param("n")\n', 1),
+            "weakened",
+        ),
+    ],
+)
+def test_what_a_launch_may_ask_for_is_part_of_what_a_run_proves(
+    tmp_path: Path, old: str, new: str, verdict: str
+) -> None:
+    """The values of one launch are not all that a parameter may be."""
+    for name, text in (("old.star", old), ("new.star", new)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = crucible(*DIFF, "old.star", "new.star", cwd=tmp_path)
+    assert done.err == b""
+    assert done.out.decode().partition(":")[0] == verdict
+
+
+def test_injects_from_outside_are_the_same_where_nothing_changed(top: Path) -> None:
+    """On the disk and at a revision; and their content counts."""
+    manifest = '[workspace]\ninject = [{ src = "../shared", dst = "s" }, { src = "x/../../shared/m", dst = "m" }]\n'
+    commit(top, {"pack/workflow.star": SOURCE, "pack/crucible.toml": manifest, "shared/m": "1", "shared/n/o": "2"})
+    done = crucible(*DIFF, "HEAD:pack/workflow.star", "pack/workflow.star", cwd=top)
+    assert done.out.startswith(b"unchanged: ")
+    (top / "shared" / "n" / "o").write_text("3", encoding="utf-8")
+    done = crucible(*DIFF, "HEAD:pack/workflow.star", "pack/workflow.star", cwd=top)
+    assert b'the content of the injected "s/n/o" changed' in done.out
 
 
 def test_a_side_that_does_not_compile_is_1_with_its_diagnostics(top: Path) -> None:
@@ -186,6 +260,22 @@ def test_comparing_touches_nothing(top: Path, tmp_path: Path) -> None:
     before = state(top)
     crucible(*DIFF, "HEAD:pack/workflow.star", "pack/workflow.star", cwd=top, env={"TMPDIR": str(tmp_path / "t")})
     assert state(top) == before
+    assert os.listdir(tmp_path / "t") == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_temporary_folder(top: Path, tmp_path: Path, number: signal.Signals) -> None:
+    """Whoever ends the comparison finds nothing of it."""
+    (tmp_path / "t").mkdir()
+    (tmp_path / "bin").mkdir()
+    real = shutil.which("git")
+    # Objects are asked for when the folder is there.
+    script = f'#!/bin/sh\ncase "$*" in *cat-file*) kill -{number.value} $PPID; sleep 1;; esac\nexec {real} "$@"\n'
+    (tmp_path / "bin" / "git").write_text(script, encoding="utf-8")
+    (tmp_path / "bin" / "git").chmod(0o700)
+    environment = {"TMPDIR": str(tmp_path / "t"), "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    done = crucible(*DIFF, "HEAD:pack/workflow.star", "pack/workflow.star", cwd=top, env=environment)
+    assert done.status == 128 + number
     assert os.listdir(tmp_path / "t") == []
 
 

@@ -87,6 +87,100 @@ def test_a_pack_is_touched_by_what_it_is_made_of(
     assert {path: pack["verdict"] for path, pack in found.items()} == ({} if verdict is None else {"k": verdict})
 
 
+MEASURED = '[judge]\nmeasure_cmd = "./measure.sh"\n'
+OUTSIDE = '[workspace]\ninject = [{ src = "../shared/measure.sh", dst = "measure.sh" }]\n'
+AGENT = 'workflow(type = "custom", tasks = [agent(name = "a", prompt = "Do.")])\n'
+WITH_TESTS = AGENT.replace("])", ', command(name = "t", run = "./tests.sh")])')
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "verdict"),
+    [
+        (
+            {"k/workflow.star": "@../shared/w.star", "shared/w.star": WITH_TESTS},
+            {"shared/w.star": WITH_TESTS.replace("./tests.sh", "true")},
+            "weakened",
+        ),
+        (
+            {"k/workflow.star": SOURCE, "k/crucible.toml": "@../shared/c.toml", "shared/c.toml": MEASURED},
+            {"shared/c.toml": MEASURED.replace("./measure.sh", "true")},
+            "weakened",
+        ),
+        (
+            {"k/workflow.star": SOURCE, "k/crucible.toml": OUTSIDE, "shared/measure.sh": "./x"},
+            {"shared/measure.sh": "true"},
+            "changed",
+        ),
+        (
+            {"k/workflow.star": SOURCE, "k/crucible.toml": OUTSIDE.replace("/measure.sh", "", 1), "shared/m": "./x"},
+            {"shared/m": "true"},
+            "changed",
+        ),
+        (
+            {
+                "k/workflow.star": SOURCE, "k/crucible.toml": '[workflow]\ntype = "playbook"\nfile = "other.star"\n',
+                "k/other.star": PLAYBOOK.replace('"required": True', '"default": "x"'),
+            },
+            {"k/other.star": PLAYBOOK.replace('"required": True', '"default": "x"').replace("Do ", "Don't ")},
+            "changed",
+        ),
+        (
+            {"k/workflow.star": SOURCE, "k/crucible.toml": '[repo]\npath = "."\n' + MEASURED, "k/measure.sh": "./x"},
+            {"k/measure.sh": "true"},
+            "changed",
+        ),
+        (
+            {
+                "k/workflow.star": SOURCE, "k/crucible.toml": '[repo]\npath = "../r"\n' + MEASURED,
+                "r/measure.sh": "./x",
+            },
+            {"r/measure.sh": "true"},
+            "changed",
+        ),
+        (
+            {"k/workflow.star": SOURCE, "k/crucible.toml": '[repo]\npath = "."\n' + MEASURED, "k/lib.sh": "./x"},
+            {"k/lib.sh": "true"},
+            "unchanged",
+        ),
+        ({"k/workflow.star": SOURCE, "k/crucible.toml": OUTSIDE, "shared/measure.sh": "./x"}, {"x": "y"}, None),
+    ],
+)  # fmt: skip
+def test_a_pack_is_touched_by_what_it_names_elsewhere(
+    tmp_path: Path, before: dict[str, str], change: dict[str, str | bytes | None], verdict: str | None
+) -> None:
+    """Behind links, injects, a named source and the repository that is worked on; @ is where a link leads."""
+    repository(tmp_path)
+    for name, text in before.items():
+        if text.startswith("@"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).symlink_to(text[1:])
+    commit(tmp_path, {name: text for name, text in before.items() if not text.startswith("@")})
+    git(tmp_path, "tag", "base")
+    commit(tmp_path, change)
+    assert {path: pack["verdict"] for path, pack in packs(tmp_path).items()} == (
+        {} if verdict is None else {"k": verdict}
+    )
+
+
+def test_a_submodule_that_moved_is_a_change(tmp_path: Path) -> None:
+    """What is injected out of it is another thing."""
+    repository(tmp_path)
+    commit(tmp_path, {"k/workflow.star": SOURCE, "k/crucible.toml": '[workspace]\ninject = ["tools"]\n'})
+    for tag, number in (("base", "1"), ("later", "2")):
+        git(tmp_path, "update-index", "--add", "--cacheinfo", f"160000,{number * 40},k/tools")
+        git(tmp_path, "commit", "-q", "-m", tag)
+        git(tmp_path, "tag", tag)
+    assert packs(tmp_path)["k"]["verdict"] == "changed"
+
+
+def test_pictures_that_cannot_be_written_are_2(tmp_path: Path) -> None:
+    """As for a diff; nothing is printed."""
+    top = changed(tmp_path, full("k"), full("k", WEAKER))
+    for folder in ("k/workflow.star", "/dev/null/x"):
+        done = review(top, "--render", folder)
+        assert (done.status, done.out) == (2, b"")
+
+
 def test_the_file_that_is_injected_is_part_of_the_gate(tmp_path: Path) -> None:
     """What it holds now is another judge."""
     found = packs(changed(tmp_path, {**KERNEL, "k/crucible.toml": MANIFEST}, {"k/m.sh": "exit 0"}))

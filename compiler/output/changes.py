@@ -24,7 +24,7 @@ _NOTHING: Final = "-"
 # What each verdict means, said of a run.
 MEANINGS: Final[Mapping[str, str]] = {
     "weakened": "a run proves less than before",
-    "changed": "no check is weaker than before",
+    "changed": "a run does something else, and what that proves cannot be compared",
     "strengthened": "a run proves more than before",
     "cosmetic": "only the order or a label differs",
     "unchanged": "both mean the same",

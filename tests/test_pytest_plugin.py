@@ -138,7 +138,8 @@ def test_a_run_without_a_pack_says_so(tmp_path: Path, run: Pytest) -> None:
 def test_a_pack_that_changed_fails_with_the_difference(pack: Path, run: Pytest) -> None:
     """What it means, then the lines of both texts in the form of a patch."""
     source = pack / SOURCE
-    source.write_text(source.read_text(encoding="utf-8").replace("./check-links.sh", "./check-all.sh"), encoding="utf-8")
+    text = source.read_text(encoding="utf-8").replace("./check-links.sh", "./check-all.sh")
+    source.write_text(text, encoding="utf-8")
     before = (pack / EXPECTED).read_bytes()
     done = run("--crucible")
     assert done.code == pytest.ExitCode.TESTS_FAILED

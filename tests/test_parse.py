@@ -609,3 +609,11 @@ def test_a_text_of_too_many_tokens_is_not_read() -> None:
     """Neither the compiler nor the editor keeps what it could not hold; the scan has its own word for it."""
     assert parse('"\n' * 60_000) == tree.Source((), (), ())
     assert parse("a = 1\n" * 20_000).statements
+
+
+@pytest.mark.parametrize(
+    "text", ["\u00a0\n", "\u00a0\u00a0\n  a = 1\n", "if a:\n\u00a0\u200b\nb\n", "\u200b", "\u00a0\\\n\n"]
+)
+def test_a_line_of_nothing_but_strange_blanks_is_one_mistake(text: str) -> None:
+    """No word is left of it to read."""
+    assert len(parse(text).faults) == 1

@@ -275,12 +275,13 @@ class _Reader:
         try:
             leaves = [leaf for leaf, behind_it in pairwise([*leaves, None]) if leaf and self._check(leaf, behind_it)]
             self._check_brackets(leaves, behind[0])
-            if self._words([*leaves, Leaf("NEWLINE", "", newline.span)], opens=opens):
+            if leaves and self._words([*leaves, Leaf("NEWLINE", "", newline.span)], opens=opens):
                 return
         except _Wrong as wrong:
             self._fault(wrong.fault.span, wrong.fault.message, wrong.fault.related)
         self.states, self.values = kept
-        self._feed_all(stand_in(leaves, opens=opens))
+        # A line of nothing but strange blanks has no word left.
+        self._feed_all(stand_in(leaves or made_up(newline.span, "PASS"), opens=opens))
 
     def _words(self, leaves: list[Leaf], *, opens: bool) -> bool:
         """Read the tokens of a line; where one does not fit, go on with what was meant, or behind it in its bracket."""

@@ -1,7 +1,6 @@
 """crucible plan diff: what changed in meaning between two sources, manifests, canonical JSONs or revisions of them."""
 
 import argparse
-import gc
 import os
 from contextlib import ExitStack
 from typing import Final, NamedTuple
@@ -38,7 +37,6 @@ class _Named(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and print; exit code 1 for a side that does not compile and for what --fail-on names."""
-    gc.enable()
     style = "json" if arguments.format == "json" else "text"
     asked = arguments.old
     end_on_signals()

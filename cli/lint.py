@@ -5,7 +5,6 @@ only when both give it.
 """
 
 import argparse
-import gc
 import os
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -70,8 +69,6 @@ class _Linted(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Lint and report; exit code 1 for an error or a denied warning, 2 for nothing to lint or what cannot be read."""
-    gc.freeze()
-    gc.enable()  # many sources in one process do leave something to collect
     problems: list[Diagnostic]
     try:
         _check_usage(arguments)

@@ -322,7 +322,7 @@ def main(argv: list[str]) -> int:
 def entry() -> NoReturn:
     """Run the command of this process and leave it without tearing the interpreter down."""
     status = FAULT
-    gc.disable()  # a short life: collecting what the imports leave costs more than it frees
+    gc.set_threshold(100_000)  # more than a good source and the imports leave; a broken one leaves much more
     _open_standard_streams()
     try:
         try:

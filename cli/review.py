@@ -2,7 +2,6 @@
 
 import argparse
 import errno
-import gc
 import os
 import re
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace) -> int:
     """Review and print; exit code 1 for an error and for what --fail-on names."""
-    gc.enable()
     style = "json" if arguments.format == "json" else "text"
     end_on_signals()
     try:

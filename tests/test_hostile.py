@@ -16,7 +16,9 @@ from typing import Any
 import hostile
 import pytest
 from packs import END, compiled, shown, write
+from process import COMMAND
 
+from crucible.compiler.frontend.lexis import count_tokens
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.pipeline import Options, compile_source
@@ -115,6 +117,21 @@ def test_a_ceiling_is_named_with_what_was_measured_and_where(tmp_path: Path, sou
     assert words in diagnostic.message
     assert diagnostic.at is not None
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MOST_MEBIBYTES * 1024
+
+
+@pytest.mark.parametrize("line", ['"', "$", "load('a', 'b')"])
+@pytest.mark.parametrize("command", [["plan", "compile-workflow", "--file"], ["lint"]], ids=["compile", "lint"])
+def test_a_mistake_a_line_leaves_the_command_small(tmp_path: Path, command: list[str], line: str) -> None:
+    """As many mistakes as there can be tokens, in the process that a person starts."""
+    a_line = count_tokens(f"{line}\n" * 1_000, LIMITS.tokens) // 1_000
+    path = write(tmp_path, {"workflow.star": f"{line}\n" * ((LIMITS.tokens - 1) // a_line)})
+    with subprocess.Popen(
+        [*COMMAND, *command, str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 1
+    assert usage.ru_maxrss < MOST_MEBIBYTES * 1024
 
 
 def test_what_only_the_clock_ends_is_ended_by_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from crucible.compiler.change import Change, Class
 from crucible.compiler.shell import Strictness, strictness, words
+from crucible.schemas.glob import pattern
 
 _WORKSPACE: Final = "workspace"
 _SPECIAL: Final = re.compile(r"[*?\[]|$")
@@ -117,34 +118,14 @@ def _named(source: str, below: Callable[[str], list[str]]) -> list[tuple[str, st
     found = below(source)
     if not found:
         head = source[: _SPECIAL.search(source).start()].rpartition("/")[0]  # type: ignore[union-attr]  # $ is there
-        pattern = re.compile(_pattern(source))
-        found, source = [file for file in below(head) if pattern.fullmatch(file)] or [source], head or source
+        fits = pattern(source).fullmatch
+        found, source = [file for file in below(head) if fits(file)] or [source], head or source
     return [(file, "" if file == source else file.removeprefix(f"{source}/")) for file in found]
 
 
 def _clean(path: str) -> str:
     clean = posixpath.normpath(path).lstrip("/")
     return "" if clean == "." else clean
-
-
-def _pattern(glob: str) -> str:
-    """Return a glob as a regular expression that fits what it names and what is below that."""
-    out, at = [], 0
-    while at < len(glob):
-        sign, end = glob[at], glob.find("]", at + 2)
-        if glob.startswith("**", at):
-            out.append(".*")
-            at += 1
-        elif sign in "*?":
-            out.append("[^/]*" if sign == "*" else "[^/]")
-        elif sign == "[" and end > 0:
-            inside = glob[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-            out.append(f"[{'^' + inside[1:] if inside.startswith('!') else inside}]")
-            at = end
-        else:
-            out.append(re.escape(sign))
-        at += 1
-    return f"{''.join(out)}(?:/.*)?"
 
 
 # Comparing

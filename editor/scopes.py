@@ -4,11 +4,11 @@ In: the tree of one file. Out: its uses in the order of their places. Across fil
 names; that is view.py's affair.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from crucible.compiler.frontend import tree
-from crucible.compiler.frontend.names import bound_names
+from crucible.compiler.frontend.names import bound_names, own_statements
 from crucible.schemas.span import Position, Span
 
 FILE: Final = 0
@@ -63,7 +63,7 @@ def visible(source: tree.Source, at: Position) -> dict[str, tree.Node]:
     while True:
         bound: dict[str, tree.Node] = {}
         around: tree.Def | None = None
-        for statement in _flat(body):
+        for statement in own_statements(body):
             for name in _bound_by(statement):
                 bound.setdefault(name, statement)
             if isinstance(statement, tree.Def) and statement.span.begin <= at <= statement.span.end:
@@ -86,18 +86,6 @@ def _bound_by(statement: tree.Node) -> Iterable[str]:
             return bound_names([statement])
 
 
-def _flat(statements: Iterable[tree.Node]) -> Iterator[tree.Node]:
-    """Yield statements and those of arms and loops among them."""
-    pending = list(reversed(list(statements)))
-    while pending:
-        statement = pending.pop()
-        yield statement
-        if isinstance(statement, tree.For):
-            pending.extend(reversed(statement.body))
-        elif isinstance(statement, tree.If):
-            pending.extend(reversed((*statement.body, *statement.otherwise)))
-
-
 class _Resolver:
     """Walks statements and expressions with their scopes; expressions and arms without recursion."""
 
@@ -112,7 +100,7 @@ class _Resolver:
 
     def block(self, statements: Iterable[tree.Node], scope: _Scope) -> None:
         """Read statements; the scan bounds how deep defs nest."""
-        for statement in _flat(statements):
+        for statement in own_statements(statements):
             match statement:
                 case tree.ExprStatement(value=value):
                     self._read(value, scope)

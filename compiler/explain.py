@@ -17,8 +17,9 @@ from crucible.compiler.frontend import names, tree
 from crucible.compiler.frontend.binding import Problem, Spot
 from crucible.compiler.frontend.external import without_marks
 from crucible.compiler.frontend.limits import Limits
-from crucible.compiler.frontend.lower import CallFinding, InCall, is_placeholder, unknown_param
+from crucible.compiler.frontend.lower import is_placeholder, unknown_param
 from crucible.compiler.frontend.misplaced import NAMED_BEFORE
+from crucible.compiler.frontend.origins import CallFinding, InCall
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
 from crucible.compiler.frontend.params import Problem as ParamProblem
 from crucible.compiler.frontend.places import Places, call_at, inner_span, may_be_none, node_at, spot_in, suspect

@@ -18,7 +18,7 @@ from crucible.compiler.analysis.rules.case import Case, Facts
 from crucible.compiler.attempt import Attempt
 from crucible.compiler.explain import loaded_from, places_of
 from crucible.compiler.frontend import names, tree
-from crucible.compiler.frontend.lower import InCall
+from crucible.compiler.frontend.origins import InCall
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Pack, Refusal, normalise
 from crucible.compiler.frontend.places import Place, Places, call_at
 from crucible.compiler.frontend.sandbox import Sandbox

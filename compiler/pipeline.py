@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from crucible.compiler.analysis.lint.case import Workspace
     from crucible.compiler.analysis.rules import Facts
     from crucible.compiler.attempt import Attempt
-    from crucible.compiler.frontend.lower import CallFinding, Lowering
+    from crucible.compiler.frontend.lower import Lowering
+    from crucible.compiler.frontend.origins import CallFinding
     from crucible.compiler.frontend.params import Declarations
     from crucible.compiler.frontend.scan import Fault, Lane
     from crucible.compiler.frontend.source_file import SourceFile

@@ -9,7 +9,8 @@ import pytest
 
 from crucible.compiler.frontend.binding import Spot
 from crucible.compiler.frontend.limits import LIMITS, Limits
-from crucible.compiler.frontend.lower import InCall, Lowered, Lowering, Options, Recorded, is_placeholder, lower
+from crucible.compiler.frontend.lower import Lowered, Lowering, Options, Recorded, is_placeholder, lower
+from crucible.compiler.frontend.origins import InCall
 from crucible.schemas import ir
 from crucible.schemas.diagnostic import At
 

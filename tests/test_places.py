@@ -10,7 +10,7 @@ from packs import END, At, compiled, shown
 
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.binding import Spot
-from crucible.compiler.frontend.lower import InCall
+from crucible.compiler.frontend.origins import InCall
 from crucible.compiler.frontend.places import Places, call_at, frame_span, inner_span, node_at, spot_in, suspect
 from crucible.compiler.frontend.source_file import SourceFile
 from crucible.schemas.span import Position, Span

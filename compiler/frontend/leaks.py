@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend import external
 from crucible.compiler.frontend.binding import Spot
-from crucible.compiler.frontend.lower import CallFinding, InCall
+from crucible.compiler.frontend.origins import CallFinding, InCall
 
 _CLASSES: Final = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789")
 _PUNCTUATION: Final = "".join(chr(code) for code in range(128) if not chr(code).isalnum())

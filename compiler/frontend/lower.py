@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend.binding import HUGE, TOO_DEEP, Bound, Given, Handle, Odd, Spot, bind
+from crucible.compiler.frontend.declared_sessions import Sessions
 from crucible.compiler.frontend.limits import Limits
+from crucible.compiler.frontend.origins import FIELDS, Call, CallFinding, InCall, Origins
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE
 from crucible.schemas import ir
 from crucible.schemas.diagnostic import At
@@ -17,25 +19,7 @@ from crucible.schemas.spelling import MOST_SEARCHED, hint
 _LOOP: Final = ("propose", "apply", "measure", "decide")
 _BEHIND_EXTRAS: Final = ("apply", "measure", "decide")
 _SOURCES: Final = {"grade": ("score", "tiebreak"), "decide": ("measurement",)}
-_CONFIG: Final = ("harness", "model", "effort")
 _NAMELESS: Final = "\0\U0010fffd"  # begins the stand-in for the name of a task that has none; no name begins so
-
-
-class InCall(NamedTuple):
-    """A place: a spot in the n-th recorded call."""
-
-    call: int
-    spot: Spot = Spot()
-
-
-class CallFinding(NamedTuple):
-    """A mistake with its place; ``suggestion`` as in binding.Problem."""
-
-    code: str
-    message: str
-    place: InCall
-    related: tuple[tuple[str, InCall], ...] = ()
-    suggestion: str | None = None
 
 
 class ExternalText(NamedTuple):
@@ -77,68 +61,7 @@ class Lowered(NamedTuple):
 
     workflow: ir.Workflow | None
     findings: list[CallFinding]
-    places: "Origins"
-
-
-class Origins:
-    """The way from a place in the IR to the call and spot where the author wrote it."""
-
-    def __init__(self) -> None:
-        self.workflow_call = 0
-        self.tasks: list[int] = []
-        self.made: set[int] = set()
-        self.refused: set[tuple[int | None, str]] = set()
-        self.behind_loop: set[int] = set()
-        self.splice = False
-        self._arguments: dict[int, dict[str, str]] = {}
-        self._spots: dict[tuple[int | None, str], Spot] = {}
-        self._elements: dict[tuple[int | None, str], list[tuple[str, tuple[int, ...]]]] = {}
-
-    def note_call(self, task: int, arguments: dict[str, str]) -> None:
-        """Remember where the arguments of a task's call were written, as Bound.spots has them."""
-        self._arguments[task] = arguments
-
-    def note(
-        self, task: int | None, field: str, spot: Spot, elements: list[tuple[str, tuple[int, ...]]] | None = None
-    ) -> None:
-        """Remember where a field was written, and each element of a list field by argument and path."""
-        self._spots[task, field] = spot
-        if elements is not None:
-            self._elements[task, field] = elements
-
-    def resolve(self, at: At) -> InCall:
-        """Return the place of something in the IR; the task's or workflow's call when it is unwritten."""
-        call = self.workflow_call if at.task is None else self.tasks[at.task]
-        if at.index is not None:
-            elements = self._elements.get((at.task, at.field), [])
-            if at.index < len(elements):
-                return InCall(call, Spot(*elements[at.index]))
-        spot = self._spots.get((at.task, at.field))
-        if spot is None:
-            written = self._arguments.get(-1 if at.task is None else at.task, {})
-            arguments = [argument for argument in written if _FIELDS.get(argument, argument) == at.field]
-            spot = Spot(written[arguments[0]]) if arguments else Spot()
-        return InCall(call, spot)
-
-
-class _Call(NamedTuple):
-    """One recorded call with its arguments sorted out."""
-
-    number: int
-    name: str
-    bound: Bound
-
-    @property
-    def values(self) -> dict[str, Any]:
-        return self.bound.values
-
-    def spot(self, argument: str) -> Spot:
-        """Return the place of an argument's value, the constructor's name when it was not given."""
-        return Spot(self.bound.spots.get(argument, ""))
-
-    def at(self, argument: str) -> InCall:
-        """Return the place of an argument's value in this call."""
-        return InCall(self.number, self.spot(argument))
+    places: Origins
 
 
 def lower(recorded: Recorded, options: Options) -> Lowered:
@@ -159,7 +82,7 @@ class Lowering:
         self._lane = DEFAULT_LANE if options.lane is None else options.lane
         self._findings: list[CallFinding] = []
         self._origins = Origins()
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, Call] = {}
         self._names: dict[int, str] = {}
         self._listed: dict[int, Spot] = {}  # the calls of the listed tasks, in order, with their places in the list
         self._listed_names: set[str] = set()
@@ -180,7 +103,7 @@ class Lowering:
             n: self._name(call) for n, call in self._calls.items() if CONSTRUCTORS[call.name].makes == "task"
         }
         self._all_names = set(self._names.values())
-        sessions = _Sessions(self._calls, self._report)
+        sessions = Sessions(self._calls, self._report)
         sessions.settle()
         if not ended_early:
             sessions.report_unbound(_misplaced(self._calls, self._records))
@@ -195,7 +118,7 @@ class Lowering:
 
     # Arguments
 
-    def _bind(self, number: int, record: Any) -> _Call:
+    def _bind(self, number: int, record: Any) -> Call:
         """Sort out one call's arguments, without external text where it may not be."""
         name, positional, named = record
         given = [Given(None, _value(value)) for value in positional] + [
@@ -206,7 +129,7 @@ class Lowering:
             self._report(problem.code, problem.message, InCall(number, problem.spot), suggestion=problem.suggestion)
         if self._options.external:
             self._keep_external_out(number, name, bound, self._options.external)
-        return _Call(number, name, bound)
+        return Call(number, name, bound)
 
     def _kind_of(self, handle: Handle) -> str:
         row = CONSTRUCTORS.get(self._records[handle.call][0])
@@ -234,7 +157,7 @@ class Lowering:
                 else:
                     bound.values.pop(argument, None)
 
-    def _name(self, call: _Call) -> str:
+    def _name(self, call: Call) -> str:
         name = call.values.get("name")
         return name if isinstance(name, str) else f"{_NAMELESS}{call.number}"
 
@@ -249,7 +172,7 @@ class Lowering:
 
     # The workflow
 
-    def _build(self, sessions: "_Sessions") -> ir.Workflow | None:
+    def _build(self, sessions: Sessions) -> ir.Workflow | None:
         """Build the workflow that the last statement gave, None without exactly one."""
         built = [call for call in self._calls.values() if CONSTRUCTORS[call.name].makes == "workflow"]
         if len(built) > 1:
@@ -284,7 +207,7 @@ class Lowering:
         tasks = [self._task(index, call_number, sessions) for index, call_number in enumerate(self._listed)]
         return ir.Workflow(type=self._lane, task=tuple(tasks), result=self._result(call), params=self._options.params)
 
-    def _lane_agrees(self, call: _Call) -> bool:
+    def _lane_agrees(self, call: Call) -> bool:
         """Tell whether the call's lane is the literal that reading the source has found, and report when not."""
         if call.values.get("type", DEFAULT_LANE) == self._lane:
             return True
@@ -292,7 +215,7 @@ class Lowering:
         self._report("lane-not-literal", message, call.at("type"))
         return False
 
-    def _list_tasks(self, call: _Call, field: str) -> bool:
+    def _list_tasks(self, call: Call, field: str) -> bool:
         """Find the calls of the listed tasks; false when the list itself is unusable."""
         codes = {problem.code for problem in call.bound.problems}
         if field not in call.values:
@@ -362,7 +285,7 @@ class Lowering:
                 message = f"{self._shown(number)} is built and not listed in {where}; list it or delete it"
                 self._report("dropped-task", message, InCall(number))
 
-    def _result(self, call: _Call) -> str | None:
+    def _result(self, call: Call) -> str | None:
         """Return the name of the result, None when there is none or only a dropped task was named."""
         result = call.values.get("result")
         self._origins.note(None, "result", call.spot("result"))
@@ -379,12 +302,12 @@ class Lowering:
 
     # Tasks
 
-    def _task(self, index: int, number: int, sessions: "_Sessions") -> ir.Task:
+    def _task(self, index: int, number: int, sessions: Sessions) -> ir.Task:
         """Build the IR of one listed task."""
         call = self._calls[number]
         values = call.values
         self._origins.note_call(index, call.bound.spots)
-        self._origins.refused |= _refused(index, call, _FIELDS)
+        self._origins.refused |= _refused(index, call, FIELDS)
         common = {
             "name": self._names[number],
             "depends_on": tuple(self._dependencies(index, call)),
@@ -400,7 +323,7 @@ class Lowering:
         }
         return self._of_kind(call, common, sessions)
 
-    def _of_kind(self, call: _Call, common: dict[str, Any], sessions: "_Sessions") -> ir.Task:
+    def _of_kind(self, call: Call, common: dict[str, Any], sessions: Sessions) -> ir.Task:
         """Build the IR of a task from what all tasks have and what its kind adds."""
         values = call.values
         if call.name == "agent":
@@ -418,13 +341,13 @@ class Lowering:
         source, tiebreak = (None if value is None else self._task_name(value) for value in sources)
         return ir.EngineTask(**common, op=call.name, source=source, tiebreak=tiebreak)
 
-    def _fields(self, index: int, call: _Call) -> Iterator[str]:
+    def _fields(self, index: int, call: Call) -> Iterator[str]:
         elements = call.values["emits"]
         spot = call.spot("emits")
         self._origins.note(index, "emits", spot, [(spot.argument, path) for path, _ in elements])
         return (element for _, element in elements)
 
-    def _dependencies(self, index: int, call: _Call) -> list[str]:
+    def _dependencies(self, index: int, call: Call) -> list[str]:
         """Return the dependencies of a task by name, with what its kind adds, and note their places."""
         argument = "evidence" if call.name == "grade" else "depends_on"
         names: list[str] = []
@@ -453,7 +376,7 @@ class Lowering:
                 continue
             name = self._task_name(call.values[source])
             if name is None:
-                self._origins.refused |= {(index, "depends_on"), (index, _FIELDS.get(source, source))}
+                self._origins.refused |= {(index, "depends_on"), (index, FIELDS.get(source, source))}
             elif name not in names:
                 names.append(name)
                 spots.append((call.bound.spots[source], ()))
@@ -473,7 +396,7 @@ class Lowering:
 
     # The default loop
 
-    def _default_loop(self, call: _Call, sessions: "_Sessions") -> list[ir.Task]:
+    def _default_loop(self, call: Call, sessions: Sessions) -> list[ir.Task]:
         """Expand default_autoresearch (language.md §7)."""
         listed = list(self._listed)
         self._origins.tasks = [call.number, *listed, *[call.number] * 3]
@@ -524,7 +447,7 @@ def unknown_param(name: str, declared: tuple[str, ...] | None) -> tuple[str, str
     return f'no parameter "{name}" is declared in params{tail}', guess
 
 
-def _refused(task: int | None, call: _Call, fields: Mapping[str, str]) -> set[tuple[int | None, str]]:
+def _refused(task: int | None, call: Call, fields: Mapping[str, str]) -> set[tuple[int | None, str]]:
     """Return the IR fields of a call whose values are wrong, or missing though required, as rules.Facts has them."""
     row = CONSTRUCTORS[call.name]
     if not call.bound.problems and all(name in call.values for name in row.needed):
@@ -536,128 +459,7 @@ def _refused(task: int | None, call: _Call, fields: Mapping[str, str]) -> set[tu
     return {(task, fields.get(argument, argument)) for argument in arguments if argument}
 
 
-_FIELDS: Final = {
-    "evidence": "depends_on",
-    "isolated": "isolation",
-    "run": "command",
-    "score": "source",
-    "measurement": "source",
-}
-
-
-class _Sessions:
-    """The declared sessions of a source and the tasks that they are bound to (language.md §4)."""
-
-    def __init__(self, calls: dict[int, _Call], report: Callable[..., None]) -> None:
-        self._calls = calls
-        self._report = report
-        self._declared = [call for call in calls.values() if call.name == "session"]
-        self._bound: set[int] = set()
-        self._unknown = 0
-        self._of: dict[int, str] = {}
-        self._declaration: dict[int, _Call] = {}
-
-    def settle(self) -> None:
-        """Check the declarations, then bind every task that names a session."""
-        first: dict[str, _Call] = {}
-        for call in self._declared:
-            name = call.values.get("name")
-            if not isinstance(name, str):
-                self._bound.add(call.number)
-            elif not ir.is_session_name(name):
-                self._invalid(name, call.at("name"))
-                self._bound.add(call.number)
-            elif name in first:
-                self._report(
-                    "duplicate-session",
-                    f'the session "{name}" is declared twice; remove or rename one',
-                    call.at("name"),
-                    ("it is declared here", first[name].at("name")),
-                )
-                self._bound.add(call.number)
-            else:
-                first[name] = call
-        for call in self._calls.values():
-            value = call.values.get("session")
-            if value is not None:
-                self._bind(call, value, first)
-
-    def _invalid(self, name: str, place: InCall) -> None:
-        shown = name if len(name) <= 2 * ir.NAME_LENGTH else name[: ir.NAME_LENGTH] + "…"
-        message = f'"{shown}" is no session name; use 1 to 64 ASCII letters, digits, ".", "_" or "-"'
-        self._report("invalid-session-name", message, place)
-
-    def _bind(self, call: _Call, value: Any, first: dict[str, _Call]) -> None:
-        """Bind one task to the session that it names, and take over the declaration's defaults."""
-        declaration = self._calls[value.call] if isinstance(value, Handle) else first.get(value)
-        place = call.at("session")
-        if declaration is None:
-            if not ir.is_session_name(value):
-                self._invalid(value, place)
-            elif self._declared:
-                self._unknown += 1
-                tail, guess = hint(value, first if self._unknown < MOST_SEARCHED else (), "declared sessions")
-                self._report("unknown-session", f'no session "{value}" is declared{tail}', place, suggestion=guess)
-                if guess:
-                    self._bound.add(first[guess].number)
-            self._of[call.number] = value
-            return
-        self._bound.add(declaration.number)
-        name = declaration.values.get("name")
-        if isinstance(name, str):
-            self._of[call.number] = name
-            self._bound.update(other.number for other in [first.get(name)] if other)
-        related = ("it is declared here", InCall(declaration.number))
-        if declaration.number > call.number:
-            message = f'the session "{name}" is declared after the task that binds it; declare it before'
-            self._report("session-before-declaration", message, place, related)
-        self._declaration[call.number] = declaration
-        given = {knob: declaration.values[knob] for knob in _CONFIG if knob in declaration.values}
-        if call.name == "propose" and given:
-            message = f'the session "{name}" sets {" and ".join(given)}, and propose() is configured by the manifest'
-            cure = "; declare it without defaults"
-            self._report("session-defaults-on-propose", message + cure, place, related)
-        for knob, default in given.items():
-            own = call.values.get(knob, default)
-            if own != default:
-                task = call.values.get("name", "the task")
-                message = f'"{task}" sets {knob} = "{own}", and its session "{name}" declares {knob} = "{default}"'
-                self._report("session-conflict", message + "; they must agree", call.at(knob), related)
-
-    def report_unbound(self, misplaced: list[Any]) -> None:
-        """Report every declaration that no task is bound to, but for those that a refused argument has.
-
-        A ``session`` that is refused and holds none of them may mean any.
-        """
-        known = [Handle(call.number) for call in self._declared] + [call.values.get("name") for call in self._declared]
-        if any(_is_refused(call, "session") for call in self._calls.values()) and not any(
-            v in known for v in misplaced
-        ):
-            return
-        for call in self._declared:
-            if not (call.number in self._bound or Handle(call.number) in misplaced or call.values["name"] in misplaced):
-                message = f'the session "{call.values["name"]}" is bound to no task; bind it or remove it'
-                self._report("unbound-session", message, InCall(call.number))
-
-    def name_of(self, number: int) -> str | None:
-        """Return the session of a task in the IR."""
-        return self._of.get(number)
-
-    def config_of(self, number: int) -> dict[str, Any]:
-        """Return harness, model and effort of an agent task, its session's defaults filled in."""
-        own = self._calls[number].values
-        declaration = self._declaration.get(number)
-        defaults = declaration.values if declaration else {}
-        return {knob: own.get(knob, defaults.get(knob)) for knob in _CONFIG}
-
-
-def _is_refused(call: _Call, argument: str) -> bool:
-    """Tell whether the value of an argument is wrong."""
-    spot = call.bound.spots.get(argument)
-    return spot is not None and any(problem.spot.argument == spot for problem in call.bound.problems)
-
-
-def _misplaced(calls: Mapping[int, _Call], records: list[Any]) -> list[Any]:
+def _misplaced(calls: Mapping[int, Call], records: list[Any]) -> list[Any]:
     """Return the values, and the elements of lists, of all arguments that are not as they should be."""
     found: list[Any] = []
     for number, call in calls.items():

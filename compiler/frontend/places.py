@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.binding import Spot
-from crucible.compiler.frontend.lower import InCall
 from crucible.compiler.frontend.names import bound_names
+from crucible.compiler.frontend.origins import InCall
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY
 from crucible.compiler.frontend.source_file import SourceFile
 from crucible.compiler.frontend.vocabulary import BUILTINS, CONSTRUCTORS

@@ -66,3 +66,10 @@ class Attempt:
             )
             and not any(None in call[1] or any(value is None for _, value in call[2]) for call in self.calls)
         )
+
+    def file_of(self, path: str) -> "SourceFile | None":
+        """Return the module that a load names, None when it was not read."""
+        from crucible.compiler.frontend.pack import STANDARD_LIBRARY, normalise
+
+        name = path if path.startswith(STANDARD_LIBRARY) else normalise(path)
+        return next((file for file in self.files.values() if file.number and file.path == name), None)

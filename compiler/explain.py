@@ -7,12 +7,12 @@ the graph count, and what is a consequence of another mistake is left out (langu
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Any, Final
 
 from crucible.compiler.attempt import Attempt
-from crucible.compiler.failure_words import NOT_A_VALUE, cleaned, cured
+from crucible.compiler.ended import Ended, checked
 from crucible.compiler.frontend import names, tree
 from crucible.compiler.frontend.binding import Problem, Spot
 from crucible.compiler.frontend.external import without_marks
@@ -20,28 +20,19 @@ from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.lower import is_placeholder, unknown_param
 from crucible.compiler.frontend.misplaced import NAMED_BEFORE
 from crucible.compiler.frontend.origins import CallFinding, InCall
-from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, normalise
 from crucible.compiler.frontend.params import Problem as ParamProblem
-from crucible.compiler.frontend.places import Places, call_at, inner_span, may_be_none, node_at, spot_in, suspect
-from crucible.compiler.frontend.sandbox import Death, Sandbox, heap_is_full
+from crucible.compiler.frontend.places import Places, inner_span, may_be_none, spot_in
+from crucible.compiler.frontend.sandbox import Death, Sandbox
 from crucible.compiler.frontend.scan import Fault, string_value
-from crucible.compiler.frontend.source_file import SourceFile
+from crucible.compiler.frontend.source_file import SourceFile, loaded_from
 from crucible.compiler.frontend.tears import Tears
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.compiler.lane_in_scope import is_unfinished, lane_in_scope
 from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, arrange, has_errors
-from crucible.schemas.span import Position, Span
+from crucible.schemas.span import Span
 
-_ODD_KEY: Final = "TypeError: unhashable type"
-_TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
-_TOO_DEEP: Final = ("Maximum depth of", "Cycle detected while converting")
-_NO_MEMORY: Final = ("MemoryError", "PanicException: capacity overflow")
-_TOO_MANY_CALLS: Final = "Starlark call stack overflow"
-_TRACE: Final = "__crucible_statement__"
-_APART: Final = "_ = 0; "
 _AT_A_TIME: Final = 500
-_AGAIN: Final = 1.5  # seconds of one more evaluation, which comes on top of those of the first
 _TWICE_IN_A_LIST: Final = ("duplicate-task", "duplicate-dependency", "duplicate-field")
 _BAD_ELEMENT: Final = ("unknown-task", "invalid-field")
 _BRACKETS: Final = "[{}]"
@@ -56,18 +47,6 @@ def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnost
         message = f"mistakes reported in one run may be at most {most:,}; there are more"
         diagnostics[most:] = [Diagnostic("limit-exceeded", message, attempt.files[0].shown)]
     return diagnostics
-
-
-def loaded_from(files: Mapping[int, SourceFile], file: SourceFile) -> tuple[Related, ...]:
-    """Return the chain of loads that brought a file, the nearest first."""
-    related = []
-    while file.loaded_by is not None:
-        number, index = file.loaded_by
-        file = files[number]
-        loads = file.loads
-        if index < len(loads):
-            related.append(Related("loaded from here", file.shown, loads[index].path.span))
-    return tuple(related)
 
 
 def of_fault(file: SourceFile, fault: Fault, related: tuple[Related, ...] = ()) -> Diagnostic:
@@ -97,7 +76,7 @@ def places_of(attempt: Attempt, sandbox: Sandbox) -> Places:
         try:
             for first in range(0, len(numbers), _AT_A_TIME):
                 answer = sandbox.ask({"locate": numbers[first : first + _AT_A_TIME]})
-                places += [_checked(place, attempt.files) for place in answer["places"]]
+                places += [checked(place, attempt.files) for place in answer["places"]]
         except (Death, KeyError, TypeError, ValueError):
             pass
         return [*places, *[None] * len(numbers)][: len(numbers)]
@@ -134,7 +113,7 @@ class _Explanation:
         self._files = attempt.files
         self._loads: dict[int, tuple[Related, ...]] = {}
         self._places = places_of(attempt, sandbox)
-        self._ended_by_clock = False
+        self._ended = Ended(attempt, limits, self._places)
 
     def run(self) -> list[Diagnostic]:
         """Say what reading shows, then, unless that forbids it, what evaluating and judging found."""
@@ -156,14 +135,14 @@ class _Explanation:
         if lane_in_scope(self._attempt) is None:
             return [*diagnostics, *(self._unbuilt() if is_unfinished(self._attempt) else ())]
         if self._attempt.death is not None:
-            return [*diagnostics, self._dead(self._attempt.death)]
+            return [*diagnostics, self._ended.of_death(self._attempt.death)]
         if answer is None:
             return diagnostics
         if answer["error"] is not None and answer["error"]["kind"] != "error":
             return (
                 diagnostics
                 if has_errors(diagnostics) or self._attempt.refused_loads
-                else [*diagnostics, self._plain_error(answer["error"])]
+                else [*diagnostics, self._ended.in_its_words(answer["error"])]
             )
         infinite = list(self._infinite()) if self._attempt.lowered is not None else []
         known = {(d.file, d.span) for d in (*read, *infinite) if d.code == "threshold-not-finite"}
@@ -179,7 +158,7 @@ class _Explanation:
         kept = [d for d in kept if not any(self._holds(d, file, span) for file, span in without)]
         diagnostics = [*kept, *diagnostics]
         if answer["error"] is not None:
-            error = self._error(answer["error"], answer.get("limit"))
+            error = self._ended.at_its_place(answer["error"], answer.get("limit"))
             if not without and not any(_is_better(d, error) for d in diagnostics):
                 diagnostics.append(error)
         elif self._attempt.lowered is not None and self._attempt.lowered.workflow is None:
@@ -288,7 +267,7 @@ class _Explanation:
         for file in self._files.values():
             for index, load in enumerate(file.loads):
                 path = str(load.path.value)
-                module = self._file_of(path)
+                module = self._attempt.file_of(path)
                 known = module is not None and module.number not in circle and (file.number, index) not in refused
                 found[path] = module.source if module is not None and known else None
         return found
@@ -420,154 +399,6 @@ class _Explanation:
         callers = place.callers or self._loaded_from(place.file)
         return Diagnostic(finding.code, finding.message, place.file.shown, place.span, (*related, *callers), edit)
 
-    def _plain_error(self, error: dict[str, Any]) -> Diagnostic:
-        """Say in the evaluator's words what reading the tree did not find."""
-        code = "syntax-error" if error["kind"] == "syntax" else "evaluation-error"
-        file, span = self._error_place(error)
-        return Diagnostic(code, cured(cleaned(error.get("message", "the source cannot be evaluated"))), file, span)
-
-    def _unfolded(self, error: dict[str, Any]) -> dict[str, Any]:
-        """Return an error with its place inside the function that raised it.
-
-        The evaluator folds a module's function of one expression into its callers. A statement in
-        front of the expression prevents that when we evaluate again.
-        """
-        place = error["place"]
-        call = call_at(self._files[place[0]], Position(place[1], place[2]), "") if place else None
-        if len(self._files) == 1 or call is None or not isinstance(call.function, tree.Name):
-            return error
-        texts, moved = {}, {}
-        for file in self._files.values():
-            lines = file.text.split("\n")
-            for node in tree.walk(*file.source.statements) if file.number else ():
-                if isinstance(node, tree.Def) and isinstance(node.body[-1], tree.Return):
-                    line, column = node.body[-1].span.begin
-                    lines[line - 1] = lines[line - 1][: column - 1] + _APART + lines[line - 1][column - 1 :]
-                    moved[file.number, line] = column
-            texts[file.number] = "\n".join(lines)
-        try:
-            again = (self._evaluate_again(texts) or {})["error"]
-            found = _checked([again["place"], again["frames"]], self._files)
-            if found is None or again["message"] != error["message"]:
-                return error
-        except (KeyError, TypeError, ValueError):
-            return error
-        (number, line, column), frames = found
-        if column > moved.get((number, line), column):
-            column -= len(_APART)
-        return {**error, "place": [number, line, column], "frames": frames}
-
-    def _error_place(self, error: dict[str, Any]) -> tuple[str, Span | None]:
-        place = error.get("place")
-        if not place or place[0] not in self._files:
-            return self._files[0].shown, None
-        file = self._files[place[0]]
-        return file.shown, node_at(file, Position(place[1], place[2]), error["width"])
-
-    def _error(self, error: dict[str, Any], limit: list[Any] | None) -> Diagnostic:
-        """Say what ended the evaluation, at the innermost authored place, with the calls that led there."""
-        message = cleaned(error["message"])
-        error = self._unfolded(error)
-        shown, span = self._error_place(error)
-        related = self._places.callers(error["frames"], error["place"]) if span else ()
-        if span and not related:
-            related = self._loaded_from(self._files[error["place"][0]])
-        if limit is not None:
-            what, most, measured = limit
-            return Diagnostic(
-                "limit-exceeded", f"{what} may be at most {most:,}; this is {measured:,}", shown, span, related
-            )
-        if message.startswith(_NO_MEMORY):
-            return Diagnostic("limit-exceeded", heap_is_full(self._limits), shown, span, related)
-        if message == _TOO_MANY_CALLS:
-            most = self._limits.call_depth
-            return Diagnostic(
-                "limit-exceeded", f"call depth may be at most {most}; this is {most + 1}", shown, span, related[:1]
-            )
-        if message.startswith("fail:"):
-            text = message.removeprefix("fail:").removeprefix(" ") or "fail() was called without a text"
-            return Diagnostic("evaluation-error", text, shown, span, related)
-        if NOT_A_VALUE.match(message) or message.startswith((*_TOO_DEEP, _ODD_KEY)) or _TWICE.match(message):
-            return self._bad_argument(error, message, related)
-        return Diagnostic("evaluation-error", cured(message), shown, span, related)
-
-    def _bad_argument(self, error: dict[str, Any], message: str, related: tuple[Related, ...]) -> Diagnostic:
-        """Place a value that could not even be handed to a constructor at the argument that has it."""
-        number, line, column = error["place"]
-        file = self._files[number]
-        call = call_at(file, Position(line, column), "")
-        name = call.function.id if call is not None and isinstance(call.function, tree.Name) else "a constructor"
-        twice, odd, kind = _TWICE.match(message), NOT_A_VALUE.match(message), ""
-        if twice:
-            code, text = "repeated-argument", f'{name}() is given "{twice[1]}" twice; remove one of the two'
-        elif odd or message.startswith(_ODD_KEY):
-            kind = odd[1] if odd else "dict"
-            shown = {"range": "range", "dict": "dict with a key that is no plain value"}.get(kind, "function")
-            instead = "print str(…) of it" if name == "print" else "give plain values and tasks"
-            code, text = "wrong-type", f"an argument of {name}() is a {shown}; {instead}"
-        else:
-            code, text = "value-too-deep", f"an argument is nested more than {self._limits.value_depth} levels deep"
-        if call is None:
-            return Diagnostic(code, text, file.shown, node_at(file, Position(line, column), error["width"]), related)
-        if twice:
-            span = next((argument.span for argument in call.arguments if argument.star == "**"), call.function.span)
-        else:
-            span = suspect(file, call, kind).span
-        return Diagnostic(code, text, file.shown, span, related)
-
-    def _dead(self, death: Death) -> Diagnostic:
-        """Say that the process ended, and, where memory was the reason, at which statement."""
-        root = self._files[0]
-        if death.heap:
-            found = self._trace()
-            if found is not None:
-                file, span = found
-                return Diagnostic(death.code, death.message, file.shown, span)
-        return Diagnostic(death.code, death.message, root.shown)
-
-    def _trace(self) -> tuple[SourceFile, Span] | None:
-        """Find the top-level statement that asked for too much, by evaluating with a mark before each."""
-        statements: dict[tuple[int, int], Span] = {}
-        texts: dict[int, str] = {}
-        for file in self._files.values():
-            lines = file.text.split("\n")
-            for number, statement in reversed(list(enumerate(file.source.statements))):
-                statements[file.number, number] = statement.span
-                lines.insert(statement.span.begin.line - 1, f"{_TRACE}({file.number}, {number})")
-            texts[file.number] = "\n".join(lines)
-
-        if self._evaluate_again(texts, trace=_TRACE) is not None or self._ended_by_clock:
-            return None  # it did not come to where the first one ended
-        place = self._attempt.trace
-        return None if place is None or place not in statements else (self._files[place[0]], statements[place])
-
-    def _evaluate_again(self, texts: Mapping[int, str], **request: str) -> dict[str, Any] | None:
-        """Evaluate the same files with other texts in a process of its own; None when that dies."""
-
-        def serve(message: dict[str, Any]) -> dict[str, Any] | None:
-            if "at" in message:
-                self._attempt.trace = (int(message["at"][0]), int(message["at"][1]))
-                return None
-            if message["ask"] == "prompt":
-                text = self._attempt.prompt(message["path"])
-                return {} if isinstance(text, Refusal) else {"text": text}
-            loads = self._files[int(message["file"])].loads
-            found = self._file_of(str(loads[int(message["load"])].path.value))
-            return {} if found is None else {"file": found.number, "text": texts[found.number]}
-
-        limits = self._limits._replace(seconds=min(self._limits.seconds, _AGAIN))
-        try:
-            with Sandbox(limits, serve) as sandbox:
-                return sandbox.ask({**self._attempt.request, "text": texts[0], **request})
-        except Death as death:
-            self._ended_by_clock = not death.heap
-            return None
-
-    def _file_of(self, path: str) -> SourceFile | None:
-        """Return the module that a load names, None when it was not read."""
-        name = path if path.startswith(STANDARD_LIBRARY) else normalise(path)
-        return next((file for file in self._files.values() if file.number and file.path == name), None)
-
     def _shape(self) -> Iterator[Diagnostic]:
         """Say why the last statement is no workflow, unless something else already does."""
         lowered = self._attempt.lowered
@@ -635,17 +466,6 @@ def _is_better(found: Diagnostic, error: Diagnostic) -> bool:
     return found.span == error.span
 
 
-def _checked(place: Any, files: Mapping[int, SourceFile]) -> Any:
-    """Check the shape of a place that the evaluation sent; None stays None."""
-    if place is None:
-        return None
-    (number, line, column), frames = place
-    if number not in files or not isinstance(line, int) or not isinstance(column, int):
-        return None
-    kept = [[n, at, str(name)] for n, at, name in frames if n in files and isinstance(at, int)]
-    return [[number, line, column], kept]
-
-
 # What print() wrote
 
 
@@ -653,7 +473,7 @@ def printed_lines(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[st
     """Return what print() wrote, a line each, behind its file and line; at most as many as the ceiling."""
     shown = [n for n, call in enumerate(attempt.calls) if call[0] == "print"][: limits.printed_lines + 1]
     try:
-        places = [_checked(place, attempt.files) for place in sandbox.ask({"locate": shown})["places"]]
+        places = [checked(place, attempt.files) for place in sandbox.ask({"locate": shown})["places"]]
     except (Death, KeyError, TypeError, ValueError):
         places = [None] * len(shown)
     lines = []

@@ -16,13 +16,13 @@ from crucible.compiler.analysis.lint.suppression import suppress
 from crucible.compiler.analysis.lint.unused_prompt import FOLDER as PROMPTS
 from crucible.compiler.analysis.rules.case import Case, Facts
 from crucible.compiler.attempt import Attempt
-from crucible.compiler.explain import loaded_from, places_of
+from crucible.compiler.explain import places_of
 from crucible.compiler.frontend import names, tree
 from crucible.compiler.frontend.origins import InCall
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Pack, Refusal, normalise
 from crucible.compiler.frontend.places import Place, Places, call_at
 from crucible.compiler.frontend.sandbox import Sandbox
-from crucible.compiler.frontend.source_file import SourceFile
+from crucible.compiler.frontend.source_file import SourceFile, loaded_from
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.schemas.diagnostic import At, Diagnostic, Finding, Related, Severity, Suggestion, has_errors
 from crucible.schemas.ir import Workflow

@@ -320,7 +320,8 @@ class _Compilation:
             elif lane.fault is not None:
                 self._attempt.lane_faults.append((file, lane.fault))
         else:
-            from crucible.compiler.explain import loaded_from, of_fault
+            from crucible.compiler.explain import of_fault
+            from crucible.compiler.frontend.source_file import loaded_from
 
             self._diagnostics.append(of_fault(file, fault, loaded_from(self._files, file)))
             del self._files[number]  # nobody may parse it

@@ -1,5 +1,8 @@
-"""One text of a compile, with the syntax tree that is parsed when somebody asks for it."""
+"""One text of a compile, with the syntax tree that is parsed when somebody asks for it, and what loaded it."""
 
+from collections.abc import Mapping
+
+from crucible.schemas.diagnostic import Related
 from crucible.schemas.span import Position, Span
 
 TYPE_CHECKING = False
@@ -68,3 +71,15 @@ class SourceFile:
         picked[-1] = picked[-1][: end - 1]
         picked[0] = picked[0][begin - 1 :]
         return "\n".join(picked)
+
+
+def loaded_from(files: Mapping[int, SourceFile], file: SourceFile) -> tuple[Related, ...]:
+    """Return the chain of loads that brought a file, the nearest first."""
+    related = []
+    while file.loaded_by is not None:
+        number, index = file.loaded_by
+        file = files[number]
+        loads = file.loads
+        if index < len(loads):
+            related.append(Related("loaded from here", file.shown, loads[index].path.span))
+    return tuple(related)

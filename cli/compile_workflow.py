@@ -108,10 +108,10 @@ def _report(arguments: argparse.Namespace, compiled: Compiled, diagnostics: list
 
 def _finish(arguments: argparse.Namespace, compiled: Compiled, diagnostics: list[Diagnostic]) -> None:
     """Print the product, and on standard error what else there is to say."""
-    from crucible.schemas.canonical import dumps
+    from crucible.schemas.canonical import encoded
 
     if compiled.workflow is not None:
-        product(dumps(compiled.workflow))
+        product(encoded(compiled.workflow))
     _report(arguments, compiled, diagnostics)
     if arguments.verbose and arguments.format == "text":
         remark("".join(f"embedded {name} ({size:,} characters)\n" for name, size in compiled.prompts))

@@ -1,119 +1,146 @@
 """The sources below a directory, as git sees it: what .gitignore excludes, hidden folders and links are passed over.
 
-In: the paths that a person named. Out: the files to lint, and what could not be listed. The only owner of pathspec.
+In: the paths that a person named. Out: the files to lint, and what could not be listed.
 """
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+import time
+from typing import Final, NamedTuple
 
+from crucible.cli.ignored import Pattern, read, verdict
+from crucible.compiler.frontend.limits import LIMITS, Limits
 from crucible.compiler.pipeline import Unreadable, read_named
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 SOURCE: Final = "workflow.star"
 MANIFEST: Final = "crucible.toml"
 _IGNORE: Final = ".gitignore"
-_MOST_BYTES: Final = 1 << 20
 
 
 class Found(NamedTuple):
-    """A directory's sources, the directories below it that could not be listed, with the reasons, and broken links."""
+    """A directory's sources, the directories below it that could not be searched, with the reasons, and links.
+
+    A link that stands for a source may lead anywhere; those to sources that were found anyway are left out.
+    """
 
     files: list[str]
     unlisted: list[tuple[str, str]]
-    broken: list[str]
+    links: list[str]
 
 
 class _Ignored(NamedTuple):
-    """The patterns of one .gitignore, which hold below its folder."""
+    """The patterns of one .gitignore, which hold below its folder, and its size."""
 
     folder: str
-    spec: "GitIgnoreSpec"
+    patterns: list[Pattern]
+    size: int
 
 
-def discover(directory: str) -> Found:
+class _Refused(Exception):
+    """A folder is not searched; the text says why."""
+
+
+def discover(directory: str, limits: Limits = LIMITS) -> Found:
     """Find every workflow.star and crucible.toml below a directory, in the order of their paths."""
-    start = os.path.realpath(directory)
-    above = _above(start)
-    if _is_ignored(f"{start}/", above):
-        above = []  # who names an ignored directory means it
-    files: list[str] = []
-    unlisted: list[tuple[str, str]] = []
-    broken: list[str] = []
-    pending = [(directory, start, above)]
-    while pending:
-        shown, folder, ignored = pending.pop()
+    return _Search(limits).run(directory)
+
+
+class _Search:
+    """One search; what its paths are compared with comes from the pack, so the time for that is counted."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._seconds = 0.0
+        self._files: list[str] = []
+        self._links: list[tuple[str, str]] = []
+
+    def run(self, directory: str) -> Found:
+        """Search a directory."""
+        start = os.path.realpath(directory)
+        unlisted: list[tuple[str, str]] = []
+        pending: list[tuple[str, str, list[_Ignored]]] = []
         try:
-            with os.scandir(folder) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
-        except OSError as error:
-            unlisted.append((shown, os.strerror(error.errno or 0)))
-            continue
-        ignored = [*ignored, *_read(folder)]
+            pending.append((directory, start, self._above(start)))
+        except _Refused as refused:
+            unlisted.append((directory, str(refused)))
+        while pending:
+            shown, folder, ignored = pending.pop()
+            try:
+                pending += self._folder(shown, folder, ignored)
+            except OSError as error:
+                unlisted.append((shown, os.strerror(error.errno or 0)))
+            except _Refused as refused:
+                unlisted.append((shown, str(refused)))
+        real = {os.path.realpath(path) for path in self._files} if self._links else set()
+        links = [shown for shown, path in self._links if os.path.realpath(path) not in real]
+        return Found(sorted(self._files), unlisted, sorted(links))
+
+    def _folder(self, shown: str, folder: str, ignored: list[_Ignored]) -> list[tuple[str, str, list[_Ignored]]]:
+        """Take the sources of one folder, and return the folders in it, the first last."""
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name, reverse=True)
+        ignored = self._with_own(ignored, folder)
         folders = []
         for entry in found:
             name, path = entry.name, os.path.join(folder, entry.name)
             below = name if shown in ("", ".") else os.path.join(shown, name)
             if name in (SOURCE, MANIFEST):
-                is_broken = entry.is_symlink() and not os.path.exists(path)
-                if (is_broken or entry.is_file()) and not _is_ignored(path, ignored):
-                    (broken if is_broken else files).append(below)
-            elif entry.is_dir(follow_symlinks=False) and not _is_apart(path) and not _is_ignored(f"{path}/", ignored):
+                is_link = entry.is_symlink()
+                if (is_link or entry.is_file()) and not self._is_ignored(path, ignored, is_folder=False):
+                    if is_link:
+                        self._links.append((below, path))
+                    else:
+                        self._files.append(below)
+            elif (
+                entry.is_dir(follow_symlinks=False)
+                and not _is_apart(path)
+                and not self._is_ignored(path, ignored, is_folder=True)
+            ):
                 folders.append((below, path, ignored))
-        pending.extend(reversed(folders))
-    return Found(sorted(files), unlisted, sorted(broken))
+        return folders
+
+    def _above(self, start: str) -> list[_Ignored]:
+        """Return what the folders above a directory ignore, as far as its repository goes."""
+        folders = [start]
+        while not os.path.lexists(os.path.join(folders[-1], ".git")):
+            above = os.path.dirname(folders[-1])
+            if above == folders[-1]:
+                return []  # no repository: the files of a whole machine are not asked
+            folders.append(above)
+        ignored: list[_Ignored] = []
+        for folder, below in zip(folders[:0:-1], folders[-2::-1], strict=True):
+            ignored = self._with_own(ignored, folder)
+            if self._is_ignored(below, ignored, is_folder=True):
+                return []  # who names an ignored directory means it
+        return ignored
+
+    def _with_own(self, ignored: list[_Ignored], folder: str) -> list[_Ignored]:
+        """Return what holds in a folder: what held above it, and the .gitignore that it may have."""
+        path = os.path.join(folder, _IGNORE)
+        if not os.path.lexists(path):
+            return ignored
+        most = self._limits.ignore_bytes - sum(each.size for each in ignored)
+        try:
+            data = read_named(path, most, follow=False)
+        except Unreadable:
+            return ignored
+        if not isinstance(data, bytes):
+            raise _Refused(f"the {_IGNORE} files that hold here have more than {self._limits.ignore_bytes:,} bytes")
+        return [*ignored, _Ignored(folder, read(data), len(data))]
+
+    def _is_ignored(self, path: str, ignored: list[_Ignored], *, is_folder: bool) -> bool:
+        """Tell whether a path is ignored: the last pattern that fits decides, deeper ones first."""
+        found = None
+        begin = time.monotonic()
+        for folder, patterns, _ in reversed(ignored):
+            found = verdict(path[len(folder.rstrip("/")) + 1 :], patterns, is_folder=is_folder)
+            if found is not None:
+                break
+        self._seconds += time.monotonic() - begin
+        if self._seconds > self._limits.seconds:
+            raise _Refused(f"comparing paths with the patterns of {_IGNORE} took more than {self._limits.seconds:g} s")
+        return bool(found)
 
 
 def _is_apart(path: str) -> bool:
     """Tell whether a folder is hidden, or an environment that tools made."""
     return os.path.basename(path).startswith(".") or os.path.lexists(os.path.join(path, "pyvenv.cfg"))
-
-
-def _above(start: str) -> list[_Ignored]:
-    """Return what the folders above a directory ignore, as far as its repository goes."""
-    found: list[_Ignored] = []
-    folder = start
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return []  # no repository: the files of a whole machine are not asked
-        folder = above
-        found[:0] = _read(folder)
-    return found
-
-
-def _read(folder: str) -> list[_Ignored]:
-    """Read the .gitignore of a folder, if it has one that can be read."""
-    path = os.path.join(folder, _IGNORE)
-    if not os.path.isfile(path):
-        return []
-    from pathspec import GitIgnoreSpec
-
-    try:
-        data = read_named(path, _MOST_BYTES)
-    except Unreadable:
-        return []
-    if not isinstance(data, bytes):
-        return []
-    text = data.decode(errors="surrogateescape").removeprefix("\ufeff")
-    specs = []
-    try:
-        specs = [GitIgnoreSpec.from_lines(text.splitlines())]
-    except ValueError:  # git passes over a pattern that is none
-        for line in text.splitlines():
-            try:
-                specs.append(GitIgnoreSpec.from_lines([line]))
-            except ValueError:
-                continue
-    return [_Ignored(folder, spec) for spec in specs]
-
-
-def _is_ignored(path: str, ignored: list[_Ignored]) -> bool:
-    """Tell whether a path, which ends in / for a folder, is ignored: the last that fits decides, deeper first."""
-    for folder, spec in reversed(ignored):
-        below = path.removeprefix(folder.rstrip("/") + "/")
-        include = spec.check_file(below).include if below not in ("", path) else None
-        if include is not None:
-            return bool(include)
-    return False

@@ -4,7 +4,7 @@ import argparse
 import os
 from typing import NamedTuple
 
-from crucible.cli.output import named_input, relative, remark, remark_printed, report_text
+from crucible.cli.output import Usage, named_input, product, relative, remark, remark_printed, report_text
 from crucible.compiler.facts import ManifestFacts
 from crucible.compiler.pipeline import Compiled, Options, compile_file, compile_source
 from crucible.schemas.diagnostic import has_errors
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from crucible.compiler.output.picture import Drawing
     from crucible.schemas.ir import Workflow
 
+STDOUT = "-"
+ENDINGS = ("png", "svg", "dot", "json")
 _DEFAULT_LOOP = b"default_autoresearch([])\n"
 
 
@@ -57,10 +59,30 @@ def _has_no_workflow(compiled: Compiled) -> bool:
     return [(each.code, each.span) for each in compiled.diagnostics] == [("missing-key", None)]
 
 
-def write(path: str, data: bytes) -> int:
-    """Write a file whole or not at all; exit code 2 when it is a link that leaves its directory."""
+def check_output(path: str | None, style: str) -> None:
+    """Raise Usage for a --output that no picture can go to, or that is called what it is not."""
+    if path == "":
+        message = "--output needs the name of a file, or - for standard output"
+        raise Usage(message)
+    if path in (None, STDOUT) and style == "png" and os.isatty(1):
+        message = "a terminal shows no png; name a file with --output"
+        raise Usage(message)
+    ending = os.path.splitext(path or "")[1].lower().removeprefix(".")
+    if ending in ENDINGS and ending != style:
+        message = f"--output {path}: what is written is {style}, which the name should say"
+        raise Usage(message)
+
+
+def write(path: str | None, data: bytes) -> int:
+    """Write to standard output, or a file whole or not at all; exit code 2 when it is a link that leaves its directory.
+
+    None stands for standard output, and so does -.
+    """
     from crucible.compiler.write import Outcome, replace
 
+    if path in (None, STDOUT):
+        product(data)
+        return 0
     outcome = replace(path, data)
     if outcome is Outcome.OUTSIDE:
         remark(f"crucible: {path}: {outcome.value}\n")

@@ -16,6 +16,7 @@ from crucible.cli.output import (
     WRONG_USAGE,
     Input,
     Usage,
+    as_log,
     failed,
     for_programs,
     named_input,
@@ -34,7 +35,7 @@ from crucible.compiler.pipeline import (
     Unreadable,
     compile_file,
     compile_source,
-    read_named,
+    read_found,
 )
 from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import Diagnostic, Severity, arrange, has_errors
@@ -48,11 +49,15 @@ _WARNINGS: Final = "warnings"
 
 
 class _Group(NamedTuple):
-    """The sources of one directory, and the manifests there that a search found."""
+    """The sources of one directory, and the manifests there that a search found.
+
+    ``root`` is where the search began that found the directory, None for one of which a file was named.
+    """
 
     folder: str
     sources: list[Input]
     manifests: list[str]
+    root: str | None
 
 
 class _Linted(NamedTuple):
@@ -126,15 +131,15 @@ def _groups(paths: list[str], stdin_filename: str | None) -> tuple[list[_Group],
     found: dict[str, _Group] = {}
     problems: list[Diagnostic] = []
     seen: set[tuple[str, str]] = set()
-    broken: set[str] = set()
+    links: set[str] = set()
 
-    def add(source: Input, *, is_manifest: bool = False) -> None:
+    def add(source: Input, root: str | None = None, *, is_manifest: bool = False) -> None:
         folder, name = os.path.split(_plain(source.path))
         place = _real(folder)
         if (place, name) in seen:
             return
         seen.add((place, name))
-        group = found.setdefault(place, _Group(folder, [], []))
+        group = found.setdefault(place, _Group(folder, [], [], root))
         path = os.path.join(group.folder, name)
         if is_manifest:
             group.manifests.append(path)
@@ -149,12 +154,15 @@ def _groups(paths: list[str], stdin_filename: str | None) -> tuple[list[_Group],
     for name in paths:
         if name == "-" or not os.path.isdir(name):
             continue
-        below = discover(_plain(relative(name)) or ".")
+        root = _plain(relative(name)) or "."
+        below = discover(root)
         problems += [Diagnostic(UNREADABLE, f"cannot list {folder}: {why}") for folder, why in below.unlisted]
-        broken.update(map(_plain, below.broken))
+        links.update(map(_plain, below.links))
         for path in below.files:
-            add(Input(path, None), is_manifest=os.path.basename(path) == MANIFEST)
-    problems += [Diagnostic(UNREADABLE, f"{link} is a link that leads nowhere") for link in sorted(broken)]
+            add(Input(path, None), root, is_manifest=os.path.basename(path) == MANIFEST)
+    # Where it leads is not said: a pack could find out by it what there is on a machine.
+    message = "is a link, and a search follows none; name the file that it leads to"
+    problems += [Diagnostic(UNREADABLE, f"{link} {message}") for link in sorted(links)]
     return list(found.values()), problems
 
 
@@ -215,8 +223,8 @@ def _fresh(groups: list[_Group], linted: list[_Linted]) -> list[_Linted]:
 
 def _lint(group: _Group, options: Options, *, fix: bool) -> _Linted:
     """Lint the sources of one directory together."""
-    facts = ManifestFacts(os.path.join(group.folder, MANIFEST))
-    options = options._replace(judge_direction=facts.judge_direction, lint=facts.workspace)
+    facts = ManifestFacts(os.path.join(group.folder, MANIFEST), root=group.root)
+    options = options._replace(judge_direction=facts.judge_direction, lint=facts.workspace, root=group.root)
     sources = list(group.sources)
     has_source = any(os.path.basename(source.path) == SOURCE for source in sources)
     if group.manifests and facts.has_workflow_of_its_own(beside_source=has_source):
@@ -337,11 +345,9 @@ class _Mending:
 
     def _own(self, file: str) -> bytes | None:
         """Read a file of the pack, None for one that is reached through a link, or cannot be read."""
-        below = os.path.relpath(file, self._folder or ".")
-        if os.path.realpath(file) != os.path.join(os.path.realpath(self._folder or "."), below):
-            return None
+        root = self._folder if self._options.root is None else self._options.root
         try:
-            data = read_named(file, LIMITS.json_bytes)
+            data = read_found(file, root, LIMITS.json_bytes)
         except Unreadable:
             return None
         return data if isinstance(data, bytes) else None
@@ -407,4 +413,4 @@ def _report(arguments: argparse.Namespace, diagnostics: list[Diagnostic], texts:
         write(for_programs(diagnostics, files, arguments.format))
         remark(to_log(text))
     else:
-        write(text)
+        write(as_log(text))

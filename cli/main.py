@@ -49,7 +49,11 @@ _DIFF: Final = """\
 examples:
   crucible plan diff old.star workflow.star
   crucible plan diff main:packs/kernel/workflow.star packs/kernel/workflow.star --fail-on weakened
-  crucible plan diff HEAD~1:./crucible.toml crucible.toml --format markdown --render pictures"""
+  crucible plan diff HEAD~1:./crucible.toml crucible.toml --format markdown --render pictures
+
+A playbook with parameters is compiled for up to 160 launches on both sides: each parameter by itself at its bounds,
+choices, the numbers that stand in the sources and between them, then several parameters together. What differs
+for some launch only is told with that launch. What only a launch does that nobody tried is not seen."""
 _REVIEW: Final = """\
 examples:
   crucible review --base origin/main --head HEAD --fail-on weakened
@@ -277,7 +281,7 @@ def _add_show(plans: argparse._SubParsersAction[_Parser]) -> None:
         default=[],
         metavar="TASK",
         help="what if this task failed; may be repeated; each: a table of what if, of all tasks one at a time "
-        "(of a task that is itself called each, too)",
+        "(a task that is itself called each goes before)",
     )
     show.set_defaults(run="show")
     render = plans.add_parser(
@@ -288,7 +292,9 @@ def _add_show(plans: argparse._SubParsersAction[_Parser]) -> None:
     )
     _add_source(render)
     render.add_argument(
-        "--output", metavar="P", help="the file to write, .svg or .png (default: WORKFLOW.png beside it)"
+        "--output",
+        metavar="P",
+        help="the file to write, .png, .svg or .dot; - for a PNG on standard output (default: WORKFLOW.png beside it)",
     )
     render.set_defaults(run="render")
 

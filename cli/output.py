@@ -70,16 +70,26 @@ def product(text: str | bytes) -> None:
 def remark(text: str) -> None:
     """Write lines that are no product to standard error; when nobody can read them, the exit code still speaks."""
     try:  # noqa: SIM105 - contextlib is not loaded for this
-        _write(2, text)
+        _write(2, as_log(text))
     except OSError:
         pass
 
 
 def remark_printed(lines: Iterable[str]) -> None:
-    """Write the lines of print(); what would steer a terminal is shown, but for tabs."""
+    """Write the lines of print(); what would steer a terminal or a log is shown, but for tabs."""
+    from crucible.compiler.output.github import to_log
     from crucible.compiler.output.report import harmless
 
-    remark("".join("\t".join(map(harmless, line.split("\t"))) + "\n" for line in lines))
+    remark(to_log("".join("\t".join(map(harmless, line.split("\t"))) + "\n" for line in lines)))
+
+
+def as_log(text: str) -> str:
+    """Return a text for people, for a log of GitHub where it goes to one: a line of that may be a command."""
+    if "GITHUB_ACTIONS" not in os.environ:
+        return text
+    from crucible.compiler.output.github import to_log
+
+    return to_log(text)
 
 
 def _write(descriptor: int, text: str | bytes) -> None:

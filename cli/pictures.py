@@ -1,5 +1,6 @@
 """Pictures into a folder: all are drawn before the first is written, and each is written whole or not at all."""
 
+import errno
 import os
 import signal
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,6 +38,8 @@ def render(folder: str, pictures: "Mapping[str, tuple[Workflow, Marks]]") -> Pro
     from crucible.compiler.output.picture import Undrawable, draw
     from crucible.compiler.write import Outcome, replace
 
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        return Problem(SYSTEM_ERROR, f"{folder}: {os.strerror(errno.ENOTDIR)}")
     try:
         drawn = {name: draw(workflow, "png", marks).data for name, (workflow, marks) in pictures.items()}
         os.makedirs(folder, exist_ok=True)

@@ -56,6 +56,7 @@ class Packs:
         self._collected.add(os.path.realpath(file_path))
         pack: _Pack = _Pack.from_parent(parent, path=file_path)
         pack.pool = self.pool
+        pack.is_named = parent.session.isinitpath(file_path)
         return pack
 
     def _is_meant(self, path: Path, session: pytest.Session) -> bool:
@@ -107,11 +108,13 @@ class _Pack(pytest.File):
     """The source of a pack."""
 
     pool: Pool
+    is_named: bool
 
     def collect(self) -> Iterator["_Golden"]:
         """Give the one test of a pack."""
         golden: _Golden = _Golden.from_parent(self, name=EXPECTED)
         golden.pool = self.pool
+        golden.is_named = self.is_named
         yield golden
 
 
@@ -123,14 +126,15 @@ class _Golden(pytest.Item):
     """The test that a pack compiles to its golden file."""
 
     pool: Pool
+    is_named: bool
 
     def runtest(self) -> None:
         """Compile the pack, and compare; with --snapshot-update, write."""
-        from crucible.schemas.canonical import dumps
+        from crucible.schemas.canonical import encoded
 
         self.user_properties.append((_DONE, "tested"))
         workflow = self._compiled()
-        made = dumps(workflow).encode()
+        made = encoded(workflow)
         there = self._there()
         is_update = bool(self.config.getoption(_FLAG))
         if not self._matches(made, is_update=is_update):
@@ -159,7 +163,8 @@ class _Golden(pytest.Item):
     def _compiled(self) -> "Workflow":
         """Compile the pack; raise _Mismatch with the diagnostics when that fails."""
         facts = ManifestFacts(os.path.join(os.path.dirname(self._source), MANIFEST))
-        options = Options(judge_direction=facts.judge_direction, connect=self.pool.connect)
+        root = None if self.is_named else os.path.dirname(self._source)
+        options = Options(judge_direction=facts.judge_direction, connect=self.pool.connect, root=root)
         try:
             compiled = compile_file(self._source, options)
             if compiled.workflow is None and not has_errors(compiled.diagnostics):
@@ -183,7 +188,7 @@ class _Golden(pytest.Item):
         if not os.path.lexists(self._golden):
             return None
         try:
-            data = read_named(self._golden, LIMITS.json_bytes, "a golden file")
+            data = read_named(self._golden, LIMITS.json_bytes, "a golden file", follow=False)
         except Unreadable as error:
             message = f"cannot read {self._golden}: {error}"
             raise _Mismatch(message) from None

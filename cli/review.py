@@ -1,12 +1,11 @@
 """crucible review: what a bot says of a change, for every pack that it touches."""
 
 import argparse
-import errno
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from crucible.cli.output import SYSTEM_ERROR, UNREADABLE, failed, product, remark, remark_printed, report_text
+from crucible.cli.output import UNREADABLE, as_log, failed, product, remark, remark_printed, report_text
 from crucible.cli.pictures import Problem, end_on_signals, render
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.output import reviewed
@@ -20,9 +19,11 @@ if TYPE_CHECKING:
     from crucible.compiler.output.picture import Marks
     from crucible.schemas.ir import Workflow
 
+_LONGEST: Final = 100  # characters of the name of a picture that come from the path of its pack
+
 
 def run(arguments: argparse.Namespace) -> int:
-    """Review and print; exit code 1 for an error and for what --fail-on names."""
+    """Review and print; exit code 1 for an error and what --fail-on names, 2 for pictures that cannot be written."""
     style = "json" if arguments.format == "json" else "text"
     end_on_signals()
     try:
@@ -32,20 +33,19 @@ def run(arguments: argparse.Namespace) -> int:
         return failed(UNREADABLE, str(error), style, to_stdout=False)
     for pack in found.packs:
         remark_printed(pack.printed)
-    pictures = _render(arguments.render, found) if arguments.render is not None else {}
-    if isinstance(pictures, Problem):
-        return failed(pictures.code, pictures.message, style, to_stdout=False)
+    pictures, problem = _render(arguments.render, found) if arguments.render is not None else ({}, None)
     weakened_fails = arguments.fail_on == "weakened"
     if arguments.format == "json":
         product(reviewed.to_json(found, pictures))
     elif arguments.format == "markdown":
-        product(reviewed.to_markdown(found, pictures))
+        product(as_log(reviewed.to_markdown(found, pictures)))
     else:
         from crucible.compiler.output.github import to_github, to_log
 
         product(to_github(reviewed.to_diagnostics(found, fail_on_weakened=weakened_fails), lambda file: file))
         remark(to_log(_text(found)))
-    return 1 if found.has_errors or (weakened_fails and found.is_grave) else 0
+    status = 0 if problem is None else failed(problem.code, problem.message, style, to_stdout=False)
+    return 1 if found.has_errors or (weakened_fails and found.is_grave) else status
 
 
 def _text(found: Review) -> str:
@@ -57,29 +57,29 @@ def _text(found: Review) -> str:
     return "\n".join(part for part in parts if part) or "no pack is touched\n"
 
 
-def _render(folder: str, found: Review) -> dict[str, list[str]] | Problem:
-    """Draw the packs into a folder; return the paths of the pictures by pack, or why they cannot be written.
+def _render(folder: str, found: Review) -> tuple[dict[str, list[str]], Problem | None]:
+    """Draw the packs into a folder; return the paths of the pictures by pack, and why no more could be written.
 
     What cannot be drawn is left out.
     """
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        return Problem(SYSTEM_ERROR, f"{folder}: {os.strerror(errno.ENOTDIR)}")
+    from hashlib import sha256
+
     pictures: dict[str, list[str]] = {}
     taken: set[str] = set()
     for pack in found.packs:
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", pack.path).strip("-.") or "workflow"
-        while stem in taken:
-            stem += "-2"
+        if stem in taken or len(stem) > _LONGEST:
+            stem = f"{stem[:_LONGEST]}-{sha256(os.fsencode(pack.path)).hexdigest()[:12]}"
         taken.add(stem)
         drawn = {f"{stem}.{when}.png": each for when, each in _drawings(pack).items()}
         problem = render(folder, drawn) if drawn else None
         if problem is not None and problem.is_drawn:
-            return problem
+            return pictures, problem
         if problem is not None:
             remark(f"crucible: {harmless(pack.path or '.')}: no pictures: {harmless(problem.message)}\n")
         else:
             pictures[pack.path] = [os.path.join(folder, name) for name in drawn]
-    return pictures
+    return pictures, None
 
 
 def _drawings(pack: PackReview) -> "dict[str, tuple[Workflow, Marks]]":

@@ -4,11 +4,10 @@ The one place where the compiler's picture and the runtime's state machine meet.
 """
 
 import argparse
-import os
 from typing import Any
 
-from crucible.cli.drawn import Loaded, load, warn, write
-from crucible.cli.output import UNREADABLE, WRONG_USAGE, Usage, failed, product, remark, unreadable
+from crucible.cli.drawn import STDOUT, Loaded, check_output, load, warn, write
+from crucible.cli.output import UNREADABLE, WRONG_USAGE, Usage, as_log, failed, remark, unreadable
 from crucible.compiler.pipeline import Unreadable
 
 TYPE_CHECKING = False
@@ -29,6 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the workflow in the format that was asked for."""
     style = arguments.format
     try:
+        check_output(arguments.output, style)
         loaded = load(arguments, style)
         if loaded is None:
             return 1
@@ -39,17 +39,16 @@ def run(arguments: argparse.Namespace) -> int:
         return failed(UNREADABLE, unreadable(arguments.file, error), style, to_stdout=False)
     if data is None:
         return 2
-    if arguments.output is not None:
-        return write(arguments.output, data if isinstance(data, bytes) else data.encode())
-    product(data)
-    return 0
+    if style == "text" and isinstance(data, str) and arguments.output in (None, STDOUT):
+        data = as_log(data)
+    return write(arguments.output, data.encode(errors="surrogateescape") if isinstance(data, str) else data)
 
 
 def _shown(arguments: argparse.Namespace, loaded: Loaded) -> str | bytes | None:
     """Return the product; None when there is no drawing program, which is then reported."""
     whole, style = loaded.workflow, arguments.format
     failing = list(dict.fromkeys(arguments.fail))
-    if EACH in failing:
+    if EACH in failing and EACH not in (task.name for task in whole.task):
         if len(failing) > 1 or style not in _TABLES:
             message = f"--fail {EACH} stands alone and makes a table, --format {' or '.join(_TABLES)}"
             raise Usage(message)
@@ -224,8 +223,6 @@ def _picture(
     marks = _marks(whole, arguments, answer)
     if arguments.format == "dot":
         return picture.to_dot(workflow, marks, loaded.prompts)
-    if arguments.format == "png" and arguments.output is None and os.isatty(1):
-        raise Usage("a terminal shows no png; name a file with --output")
     try:
         drawing = picture.draw(workflow, arguments.format, marks, loaded.prompts)
     except Undrawable as error:

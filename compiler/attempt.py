@@ -35,6 +35,7 @@ class Attempt:
         self.answer: dict[str, Any] | None = None
         self.calls: list[Any] = []
         self.death: Death | None = None
+        self.unplaced: Death | None = None  # what ended the search for the places of calls
         self.lowered: Lowered | None = None
         self.findings: list[Finding] = []
         self.trace: tuple[int, int] | None = None

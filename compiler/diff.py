@@ -4,25 +4,25 @@ Pure. The one question is whether a run of the new workflow proves less than a r
 that is *weakened*, and in doubt a change is. Splices are compared as the loops that they stand for.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, Self
 
 from crucible.compiler import gate as gates
 from crucible.compiler.analysis.graph import Graph
 from crucible.compiler.change import Change, Class
-from crucible.compiler.gate import Gate, cannot_fail
+from crucible.compiler.failures import survived
+from crucible.compiler.gate import Gate
 from crucible.compiler.judged import FIELDS, kind_of, of_kinds
 from crucible.compiler.matching import match
+from crucible.compiler.shell import Strictness, strictness
 from crucible.compiler.standing import Standing
 from crucible.schemas.default_loop import expanded
 from crucible.schemas.ir import LANES, AgentTask, CommandTask, EngineTask, EvaluateTask, Task, TopKTask, Workflow
 
-if TYPE_CHECKING:
-    from crucible.compiler.launches import Launch
-
 UNCHANGED: Final = "unchanged"
 VERDICTS: Final = ("weakened", "changed", "strengthened", "cosmetic", UNCHANGED)
 
+_MOST_NAMES: Final = 3
 _MEASURES: Final = ("measure", "grade", "decide")
 
 
@@ -55,34 +55,27 @@ class Diff(NamedTuple):
         """Tell whether there is any change but such as are cosmetic."""
         return self.verdict not in ("cosmetic", UNCHANGED)
 
+    def with_more(self, changes: Iterable[Change]) -> Self:
+        """Return a diff with further changes."""
+        return self._replace(changes=_gravest_first([*self.changes, *changes]))
+
     def counts(self) -> dict[str, int]:
         """Return how many changes of each class there are."""
         kinds = [change.kind for change in self.changes]
         return {kind.value: kinds.count(kind) for kind in Class}
 
 
-def compare(
-    old: Workflow,
-    new: Workflow,
-    old_gate: Gate | None = None,
-    new_gate: Gate | None = None,
-    launches: "tuple[Launch, Launch] | None" = None,
-) -> Diff:
-    """Compare two workflows that compiled, and where both are known their manifests' gates and their parameters."""
+def compare(old: Workflow, new: Workflow, old_gate: Gate | None = None, new_gate: Gate | None = None) -> Diff:
+    """Compare two workflows that compiled, and where both are known their manifests' gates."""
     before, after = Graph(expanded(old)), Graph(expanded(new))
     pairs = match(before, after)
     comparison = _Comparison(before, after, pairs)
     changes = list(comparison.changes())
     if old_gate is not None and new_gate is not None:
         changes += gates.compare(old_gate, new_gate)
-    if launches is not None:
-        from crucible.compiler import launches as parameters
-
-        changes += parameters.compare(*launches)
-    order = list(Class)
     found = set(pairs.values())
     return Diff(
-        tuple(sorted(changes, key=lambda change: order.index(change.kind))),  # stable: the tasks keep their order
+        _gravest_first(changes),
         before.workflow,
         after.workflow,
         {
@@ -95,14 +88,29 @@ def compare(
     )
 
 
+def _gravest_first(changes: Iterable[Change]) -> tuple[Change, ...]:
+    order = list(Class)
+    return tuple(sorted(changes, key=lambda change: order.index(change.kind)))  # stable: the tasks keep their order
+
+
 def _finds(task: Task) -> bool:
     """Tell whether what a task says holds for what was there when it ran."""
     return isinstance(task, (EvaluateTask, CommandTask)) or task.operation in ("measure", "apply")
 
 
-def _says_yes(task: Task) -> bool:
+def _strictness(task: Task | None) -> Strictness:
+    """Return how much the answer of a task counts."""
+    return strictness(getattr(task, "command", None))
+
+
+def _says_yes(task: Task | None) -> bool:
     """Tell whether a task passes whatever it finds."""
-    return cannot_fail(getattr(task, "command", None))
+    return _strictness(task) is Strictness.NONE
+
+
+def _may_say_no(task: Task | None) -> bool:
+    """Tell whether a task is known to be able to fail."""
+    return _strictness(task) > Strictness.UNKNOWN
 
 
 def _is_check(task: Task) -> bool:
@@ -124,9 +132,10 @@ class _Comparison:
         """Yield all changes, those of the whole first, then task by task as the new workflow lists them."""
         self._said = list(self._one_by_one())
         # What follows from the graph as a whole is said where no change of its own has said it.
-        consequences = list(self._consequences())
+        self._said += list(self._consequences())
+        self._said += list(self._survived())
         of_task: dict[str | None, list[Change]] = {}
-        for change in [*self._of_the_whole(), *self._said, *consequences]:
+        for change in [*self._of_the_whole(), *self._said]:
             of_task.setdefault(change.task, []).append(change)
         names = [
             None,
@@ -152,7 +161,9 @@ class _Comparison:
         before, after = dict(old.params or {}), dict(new.params or {})
         for name in dict.fromkeys([*before, *after]):
             if name not in before or name not in after or _differ(before[name], after[name]):
-                says = "the value of the parameter {} changed"
+                says = "{} is a parameter now" if name not in before else "{} is no parameter any more"
+                if name in before and name in after:
+                    says = "the value of the parameter {} changed"
                 yield Change(
                     Class.CHANGED, None, "params", says, (name,), before.get(name), after.get(name)
                 )  # fmt: skip
@@ -190,7 +201,7 @@ class _Comparison:
                 yield self._removed(one, task)
 
     def _added(self, one: int, task: Task) -> Change:
-        adds = _is_check(task) and task.required and one in self._new.leads and not _says_yes(task)
+        adds = _is_check(task) and task.required and one in self._new.leads and _may_say_no(task)
         return Change(
             Class.STRENGTHENED if adds else Class.REWIRED, task.name, "", "{} is new", (task.name,), None, kind_of(task)
         )
@@ -232,11 +243,17 @@ class _Comparison:
             before, after = getattr(old, field, None), getattr(new, field, None)
             if field in old.fields and _differ(before, after):
                 kind, says = FIELDS[field](old, new)
+                if field == "join" and kind is Class.STRENGTHENED and not self._asks_all_that_it_had(one):
+                    kind = Class.REWIRED
                 yield Change(kind, new.name, field, says, (new.name,), before, after)
         yield from self._emits(old, new)
         yield from self._session(one, old, new)
         if isinstance(old, EngineTask) and isinstance(new, EngineTask):
             yield from self._readings(old, new)
+
+    def _asks_all_that_it_had(self, one: int) -> bool:
+        """Tell whether a task still has all the dependencies of which it needed some."""
+        return set(self._old.depends[one]) <= set(self._new.depends[one])
 
     def _emits(self, old: Task, new: Task) -> Iterator[Change]:
         for field in old.emits:
@@ -281,7 +298,11 @@ class _Comparison:
             if after is None:
                 kind, says = Class.WEAKENED, f"{{}} has no {field} any more"
             elif before is None:
-                kind, says = Class.STRENGTHENED, f"{{}} has a {field} now"
+                kind = Class.STRENGTHENED if _may_say_no(self._new.task(after)) else Class.REWIRED
+                says = f"{{}} has a {field} now"
+            elif _strictness(self._new.task(after)) < _strictness(self._old.task(before)):
+                kind, says = Class.WEAKENED, f"{{}} takes {words} from {{}} now, which says less of what it finds"
+                names = (new.name, after)
             elif self._old.evidence(before) <= self._new.evidence(after):
                 kind, says = Class.REWIRED, f"{{}} takes {words} from {{}} now, behind which stands all that did before"
                 names = (new.name, after)
@@ -298,7 +319,7 @@ class _Comparison:
         for other in before:
             if other not in after:
                 name = self._name(other)
-                kind, says = self._lost_edge(one)
+                kind, says = self._lost_edge(one, other)
                 edge = (old.name, self._old.tasks[other].name)
                 yield Change(kind, new.name, "depends_on", says, (new.name, name), name, None, edge)
         for other in after:
@@ -318,12 +339,14 @@ class _Comparison:
                 Class.COSMETIC, new.name, "depends_on", says, (new.name,), list(old.depends_on), list(new.depends_on)
             )
 
-    def _lost_edge(self, one: int) -> tuple[Class, str]:
+    def _lost_edge(self, one: int, other: int) -> tuple[Class, str]:
         """Judge a dependency that a task no longer has."""
         old = self._old.tasks[one]
         if old.operation == "grade":
             return Class.WEAKENED, "{} no longer counts {} as evidence"
         if old.operation == "decide":
+            if other in self._new.proven[one]:
+                return Class.REWIRED, "{} waits for {} behind another dependency only"
             return Class.WEAKENED, "{} no longer waits for {}"
         if isinstance(old, TopKTask):
             return Class.WEAKENED, "{} no longer has {} to choose from"
@@ -337,9 +360,11 @@ class _Comparison:
             return kind, "{} has {} to choose from, too"
         if _says_yes(self._new.tasks[other]):
             return Class.REWIRED, "{} depends on {} now, which cannot fail"
+        if not _may_say_no(self._new.tasks[other]):
+            return Class.REWIRED, "{} depends on {} now"
         if new.operation == "grade":
             return Class.STRENGTHENED, "{} counts {} as evidence now"
-        if new.operation == "decide":
+        if new.operation == "decide" and other not in self._old.proven[one]:
             return Class.STRENGTHENED, "{} waits for {} now"
         return Class.REWIRED, "{} depends on {} now"
 
@@ -348,7 +373,7 @@ class _Comparison:
     def _consequences(self) -> Iterator[Change]:
         for one in self._both:
             old, new = self._old.tasks[one], self._new.tasks[one]
-            if old.is_epilogue or new.is_epilogue:
+            if old.stage != new.stage:
                 continue
             if (
                 None not in (self._old.result, self._new.result)
@@ -403,6 +428,26 @@ class _Comparison:
             if other in self._new.tasks and other in self._new.leads and not self._new.tasks[other].is_epilogue:
                 says = "{} no longer needs {} to have passed"
                 yield Change(Class.WEAKENED, task.name, "depends_on", says, (task.name, self._name(other)))
+
+    def _survived(self) -> Iterator[Change]:
+        """Find the failures with which a run is valid now and was not, where no other change says why."""
+        grave = {change.task for change in self._said if change.kind is Class.WEAKENED}
+        blamed = {one for each in (self._old, self._new) for one, task in each.tasks.items() if task.name in grave}
+        for one, failed in survived(self._old, self._new):
+            if blamed.isdisjoint({one, *failed, *self._old.proven[one]}):
+                yield self._survives(one, failed)
+
+    def _survives(self, one: int, failed: tuple[int, ...]) -> Change:
+        """Say that a run may do without a task."""
+        name = self._name(one)
+        names = tuple(self._name(other) for other in failed if other != one)
+        if not names:
+            return Change(Class.WEAKENED, name, "depends_on", "a run may be valid now without what {} needed", (name,))
+        holes = ["{}"] * min(len(names), _MOST_NAMES) + ["others"] * (len(names) > _MOST_NAMES)
+        who = " and ".join([", ".join(holes[:-1]), holes[-1]]) if len(holes) > 1 else "{}"
+        fail, them = ("fails", "it") if len(names) == 1 else ("fail", "one of them")
+        says = f"a run in which {who} {fail} may be valid now; {{}} had needed {them} to pass"
+        return Change(Class.WEAKENED, name, "depends_on", says, (*names[:_MOST_NAMES], name))
 
 
 def _differ(before: Any, after: Any) -> bool:

@@ -18,6 +18,7 @@ from crucible.compiler.frontend.binding import Problem, Spot
 from crucible.compiler.frontend.external import without_marks
 from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.lower import is_placeholder, unknown_param
+from crucible.compiler.frontend.marks import MARK, WANTED, marked
 from crucible.compiler.frontend.misplaced import NAMED_BEFORE
 from crucible.compiler.frontend.origins import CallFinding, InCall
 from crucible.compiler.frontend.params import Problem as ParamProblem
@@ -29,7 +30,7 @@ from crucible.compiler.frontend.tears import Tears
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.compiler.lane_in_scope import is_unfinished, lane_in_scope
 from crucible.schemas.codes import CODES
-from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, arrange, has_errors
+from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, at_most, has_errors
 from crucible.schemas.span import Span
 
 _AT_A_TIME: Final = 500
@@ -41,11 +42,11 @@ _QUOTED: Final = re.compile("r?[\"']")
 
 def explain(attempt: Attempt, limits: Limits, sandbox: Sandbox) -> list[Diagnostic]:
     """Return everything that is wrong with a source, as many mistakes as anybody may want to read."""
-    diagnostics = _Explanation(attempt, limits, sandbox).run()
-    most = limits.mistakes
-    if len(diagnostics) > most and len(diagnostics := arrange(diagnostics)) > most:
-        message = f"mistakes reported in one run may be at most {most:,}; there are more"
-        diagnostics[most:] = [Diagnostic("limit-exceeded", message, attempt.files[0].shown)]
+    root = attempt.files[0].shown
+    diagnostics = at_most(_Explanation(attempt, limits, sandbox).run(), limits.mistakes, root)
+    if attempt.unplaced is not None:
+        message = f"{attempt.unplaced.message}; not all mistakes have their places"
+        diagnostics.append(Diagnostic(attempt.unplaced.code, message, root))
     return diagnostics
 
 
@@ -69,15 +70,22 @@ def of_param(file: SourceFile, problem: ParamProblem) -> Diagnostic:
 
 def places_of(attempt: Attempt, sandbox: Sandbox) -> Places:
     """Return what finds the places of an attempt's calls, by asking its evaluation where they stand."""
+    marks: dict[str, Any] = {}
 
     def locate(numbers: list[int]) -> list[Any]:
         """Ask some at a time; nothing for those that the evaluation can no longer say."""
         places: list[Any] = []
+        if not marks:
+            names = {*attempt.request["makes"], "print"}
+            texts = {number: marked(file, names) for number, file in attempt.files.items()}
+            marks.update(mark=MARK, wanted=WANTED, texts=texts)
         try:
             for first in range(0, len(numbers), _AT_A_TIME):
-                answer = sandbox.ask({"locate": numbers[first : first + _AT_A_TIME]})
+                answer = sandbox.ask({"locate": numbers[first : first + _AT_A_TIME], "marks": marks})
                 places += [checked(place, attempt.files) for place in answer["places"]]
-        except (Death, KeyError, TypeError, ValueError):
+        except Death as death:
+            attempt.unplaced = death
+        except (KeyError, TypeError, ValueError):
             pass
         return [*places, *[None] * len(numbers)][: len(numbers)]
 

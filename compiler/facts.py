@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from crucible.compiler.frontend.limits import LIMITS
-from crucible.compiler.pipeline import Unreadable, read_named
+from crucible.compiler.frontend.pack import Pack, Unreadable, read_found, read_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,28 +17,30 @@ _FORGETFUL_HARNESSES = ("hermes",)
 class ManifestFacts:
     """The few facts of a manifest that the rules and admission need; ``data`` is its bytes when somebody read it."""
 
-    def __init__(self, path: str, data: bytes | None = None) -> None:
-        """Keep the path; nothing is read yet."""
+    def __init__(self, path: str, data: bytes | None = None, root: str | None = None) -> None:
+        """Keep the path, and the directory whose search found the pack; nothing is read yet."""
         self._path = path
+        self._root = root
         self._data = data
         self._read: dict[str, object] | None = None
 
     def _tables(self) -> dict[str, object]:
         """Return what the manifest says, nothing for one that is none; it is read once."""
-        import tomllib
-
         if self._read is None:
-            try:
-                self._read = tomllib.loads(self._bytes().decode().removeprefix("\ufeff"))
-            except (ValueError, RecursionError):
-                self._read = {}
+            from crucible.compiler.manifest import decode, read_manifest
+
+            text, _ = decode(self._bytes(), self._path)
+            self._read = (read_manifest(text, self._path)[0] if text is not None else None) or {}
         return self._read
 
     def _bytes(self) -> bytes:
         """Return the manifest as it is, nothing where it cannot be read."""
         if self._data is None:
             try:
-                data = read_named(self._path, LIMITS.json_bytes)
+                if self._root is None:
+                    data = read_named(self._path, LIMITS.json_bytes, follow=False)
+                else:
+                    data = read_found(self._path, self._root, LIMITS.json_bytes)
             except Unreadable:
                 data = b""
             self._data = data if isinstance(data, bytes) else b""
@@ -71,6 +73,18 @@ class ManifestFacts:
 
         return not (beside_source and is_generated(self._bytes().decode(), "workflow.star"))
 
+    def _is_ours(self, folder: str) -> bool:
+        """Tell whether a folder is one of the repository that the pack is in; of no other does a warning speak."""
+        own = os.path.realpath(os.path.dirname(self._path))
+        top = own
+        while not os.path.lexists(os.path.join(top, ".git")):
+            if os.path.dirname(top) == top:
+                top = own
+                break
+            top = os.path.dirname(top)
+        place = os.path.realpath(folder)
+        return os.path.isdir(place) and os.path.commonpath((top, place)) == top
+
     def workspace(self) -> "Workspace":
         """Return what lint asks: what comes into the workspace, and the strings that may name files."""
         from crucible.compiler.analysis.lint.case import Inject, Workspace
@@ -89,10 +103,13 @@ class ManifestFacts:
                 injects.append(Inject(source, to if isinstance(to, str) else None, frozen))
         local = repo.get("path")
         folder = os.path.join(os.path.dirname(self._path), local) if isinstance(local, str) else None
-        may_have_all = "setup_cmd" in table or "url" in repo or (folder is not None and not os.path.isdir(folder))
+        may_have_all = "setup_cmd" in table or "url" in repo or (folder is not None and not self._is_ours(folder))
 
         def repo_has(path: str) -> bool:
-            return may_have_all or (folder is not None and os.path.isfile(os.path.join(folder, path)))
+            if may_have_all or folder is None:
+                return may_have_all
+            with Pack(folder, LIMITS) as repository:
+                return repository.has(path)
 
         return Workspace(tuple(injects), repo_has, frozenset(_strings(self._tables())))
 

@@ -1,12 +1,14 @@
 """The gate that a manifest sets up: frozen files and the judge (contract §1), and what a change does to it.
 
 In go plain tables and the names of the pack's files, out comes a Gate, and from two of them changes.
-Nothing is opened here: whoever has the files lists them.
+Nothing is opened here: whoever has the files lists and reads them.
 """
 
+import json
+import math
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from crucible.compiler.change import Change, Class
@@ -15,6 +17,12 @@ from crucible.schemas.glob import pattern
 
 _WORKSPACE: Final = "workspace"
 _SPECIAL: Final = re.compile(r"[*?\[]|$")
+_DEEP: Final = 8
+_WORD: Final = re.compile(r"[\w.+-]+")
+# Keys of [agent] that name files or folders which agents are told or given.
+TOLD: Final = ("method_prompt", "goal_file", "toolbox_dir")
+EXECUTABLE: Final = "executable "  # begins the digest of a file that may be executed
+_UNTOLD: Final = "agent.env."  # begins the keys of values that are nobody's to repeat
 
 
 class Inject(NamedTuple):
@@ -31,16 +39,33 @@ class Inject(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """What a manifest says of how a run is judged.
+    """What a manifest says of how a run is set up and judged.
 
-    ``injects`` has the files by where they come to stand in the workspace, ``settings`` the values of _SETTINGS that
-    are there, by their dotted keys. ``scripts`` has the digests of the files that the commands of the gate and of the
-    workflow name.
+    ``injects`` has the files by where they come to stand in the workspace, ``settings`` all values by their dotted
+    keys. ``scripts`` has the digests of the files that the commands of the gate and of the workflow name, ``told``
+    those of what agents are told and given. ``runs`` tells that there are commands, ``named`` are their words as
+    paths, ``spoken`` all words in them, in the files that they name and in the injects, None where that is not known.
+    ``place`` is the folder of the pack's files that a run finds in its workspace, None where there is none.
     """
 
     injects: Mapping[str, Inject]
     settings: Mapping[str, Any]
     scripts: Mapping[str, str | None] = {}
+    told: Mapping[str, str | None] = {}
+    runs: bool = False
+    named: frozenset[str] = frozenset()
+    spoken: frozenset[str] | None = None
+    place: str | None = None
+
+    @property
+    def reads(self) -> set[str]:
+        """Return the files of the pack that are part of it."""
+        return {*(each.source for each in self.injects.values()), *self.scripts, *self.told}
+
+    @property
+    def frozen(self) -> set[str]:
+        """Return where in the workspace a file is put back each time."""
+        return {target for target, inject in self.injects.items() if inject.frozen}
 
 
 def cannot_fail(command: object) -> bool:
@@ -49,23 +74,25 @@ def cannot_fail(command: object) -> bool:
 
 
 def read(
-    manifest: Mapping[str, Any],
+    manifest: Mapping[str, Any] | None,
     below: Callable[[str], list[str]],
     digest: Callable[[str], str | None],
-    commands: Iterable[str] = (),
+    commands: Collection[str] = (),
+    text: Callable[[str], str | None] = lambda _file: None,
 ) -> Gate:
     """Read the gate of a manifest; what does not fit is left out, for it is somebody else's to report.
 
-    ``below`` lists the regular files below a folder of the manifest's directory, named from that; a file is all
-    there is below it. ``digest`` tells the content of one from another's. ``commands`` are those of the workflow.
+    A pack without one is worked on where it stands. ``below`` lists the regular files below a folder of the manifest's
+    directory, named from that; a file is all there is below it. ``digest`` tells the content of one from another's,
+    and ``text`` is that content where it is known. ``commands`` are those of the workflow.
     """
-    settings = {}
-    for key in _SETTINGS:
-        value: Any = manifest
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if isinstance(value, (str, int, float)):
-            settings[key] = value
+    repo = manifest.get("repo") if manifest is not None else {"path": ""}
+    path = repo.get("path") if isinstance(repo, Mapping) else None
+    place = _clean(path) if isinstance(path, str) and not path.startswith("/") else None
+    manifest = manifest or {}
+    settings = dict(_settings(manifest))
+    if not settings.get("search.wide"):  # what else stands there is for a wide round
+        settings = {key: value for key, value in settings.items() if not key.startswith("search.")}
     if "judge.direction" in settings:
         settings.setdefault("judge.tiebreak_direction", settings["judge.direction"])
     injects: dict[str, Inject] = {}
@@ -73,20 +100,57 @@ def read(
         covers = any(_lies_in(*pair) for other in injects for pair in ((target, other), (other, target)))
         injects[target] = inject._replace(covers=covers)
     run = [value for key, value in settings.items() if key.endswith("_cmd") and isinstance(value, str)]
-    place = _clean(str(settings.get("repo.path", "")))
-    scripts = dict(_scripts([*run, *commands], place, below, digest))
-    return Gate(dict(sorted(injects.items())), settings, dict(sorted(scripts.items())))
+    named = frozenset(_names([*run, *commands]))
+    scripts = dict(_scripts(named, place or "", below, digest))
+    files = {*(inject.source for inject in injects.values()), *scripts}
+    texts = [*run, *commands, *(text(file) for file in sorted(files))]
+    return Gate(
+        dict(sorted(injects.items())),
+        settings,
+        dict(sorted(scripts.items())),
+        dict(sorted((file, digest(file)) for key in TOLD for file in _told(settings.get(f"agent.{key}"), below))),
+        bool(run or commands),
+        named,
+        None if None in texts else frozenset(word for each in texts for word in _WORD.findall(each or "")),
+        place,
+    )
+
+
+def _settings(table: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what a manifest says, but for the workflow and the injects, by dotted keys."""
+    for key, value in table.items():
+        path = f"{head}{key}"
+        if path in ("workflow", "workspace.inject"):
+            continue
+        if isinstance(value, Mapping) and path.count(".") < _DEEP:
+            yield from _settings(value, f"{path}.")
+        elif isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+            yield path, value
+        else:
+            yield path, json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _told(path: object, below: Callable[[str], list[str]]) -> list[str]:
+    """Return the files that agents are told or given by a path of the manifest."""
+    return below(_clean(path)) if isinstance(path, str) and path else []
+
+
+def _names(commands: Iterable[str]) -> Iterator[str]:
+    """Yield the words of commands as paths."""
+    for command in commands:
+        for word in words(command):
+            if word and not word.startswith("/") and (name := _clean(word)):
+                yield name
 
 
 def _scripts(
-    commands: Iterable[str], place: str, below: Callable[[str], list[str]], digest: Callable[[str], str | None]
+    named: Iterable[str], place: str, below: Callable[[str], list[str]], digest: Callable[[str], str | None]
 ) -> Iterator[tuple[str, str | None]]:
     """Yield the files that commands name, in the pack and in the repository that is worked on."""
-    named = {_clean(word) for command in commands for word in words(command)}
-    for word in sorted(named - {""}):
+    for word in sorted(named):
         for head in dict.fromkeys(["", place]):
             file = _clean(f"{head}/{word}" if head else word)
-            if not word.startswith("/") and below(file) == [file]:
+            if below(file) == [file]:
                 yield file, digest(file)
     if place and below(place) == [place]:  # another repository within this one
         yield place, digest(place)
@@ -133,7 +197,11 @@ def _clean(path: str) -> str:
 
 def compare(old: Gate, new: Gate) -> Iterator[Change]:
     """Yield what a change of the manifest does to what a run proves."""
-    for target in sorted({*old.injects, *new.injects}):
+    renamed = _renamed(old, new)
+    for target, name in renamed.items():
+        says = "the injected {} is called {} now, as the commands have it"
+        yield Change(Class.CHANGED, None, "workspace.inject", says, (target, name), target, name)
+    for target in sorted({*old.injects, *new.injects} - {*renamed, *renamed.values()}):
         change = _inject_change(target, old.injects.get(target), new.injects.get(target))
         if change is not None:
             yield change
@@ -144,20 +212,65 @@ def compare(old: Gate, new: Gate) -> Iterator[Change]:
     known = {inject.source for inject in (*old.injects.values(), *new.injects.values())}
     for file in sorted(old.scripts.keys() & new.scripts.keys() - known):
         if old.scripts[file] != new.scripts[file]:
-            yield Change(Class.CHANGED, None, "scripts", "the content of {} changed, which a command names", (file,))
-    for key, (weakens, name) in _SETTINGS.items():
-        before, after = old.settings.get(key), new.settings.get(key)
-        is_default = key == "workspace.dir" and (before or _WORKSPACE) == (after or _WORKSPACE)
-        if before != after and not is_default:
-            kind = weakens(before, after)
-            how = "is gone" if after is None else "is new" if before is None else "changed"
-            yield Change(kind, None, key, f"{name} {how}", (), before, after)
+            says = _differs("{}, which a command names,", old.scripts[file], new.scripts[file])
+            yield Change(Class.CHANGED, None, "scripts", says, (file,))
+    for file in sorted({*old.told, *new.told} - known):
+        if file not in old.told or file not in new.told:
+            says = "agents are told or given {} now" if file in new.told else "agents are told or given {} no more"
+            yield Change(Class.CHANGED, None, "agent", says, (file,))
+        elif old.told[file] != new.told[file]:
+            says = _differs("{}, which agents are told or given,", old.told[file], new.told[file])
+            yield Change(Class.CHANGED, None, "agent", says, (file,))
+    yield from _other_settings(old.settings, new.settings)
+
+
+def _other_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+    """Yield the values that differ, those that a verdict rests on first; what is written out as it is is the same."""
+    for key in dict.fromkeys([*_SETTINGS, *sorted({*old, *new})]):
+        before, after = (_setting(each, key) for each in (old, new))
+        if before == after:
+            continue
+        weakens, name = _SETTINGS.get(key, (_plain, "{} of the manifest"))
+        how = "changed" if key in old and key in new else "is new" if key in new else "is gone"
+        values = (None, None) if key.startswith(_UNTOLD) else (old.get(key), new.get(key))
+        yield Change(weakens(before, after), None, key, f"{name} {how}", (key,) if "{}" in name else (), *values)
+
+
+def _setting(settings: Mapping[str, Any], key: str) -> Any:
+    """Return a value, the one that holds where none is written."""
+    value = settings.get(key, _DEFAULTS.get(key))
+    return _clean(value) if key == "workspace.dir" and isinstance(value, str) else value
+
+
+def _renamed(old: Gate, new: Gate) -> dict[str, str]:
+    """Return the new names of frozen files that commands run under another name now, while nothing speaks of the old.
+
+    What finds a file by its name without naming it, as tools find their settings, is not asked: so both names count.
+    """
+    found: dict[str, str] = {}
+    for target in sorted((old.frozen & old.named) - new.injects.keys()):
+        digest, called = old.injects[target].digest, posixpath.basename(target)
+        if digest is None or new.spoken is None or not new.spoken.isdisjoint({called, called.removesuffix(".py")}):
+            continue
+        names = (new.frozen & new.named) - old.injects.keys() - set(found.values())
+        same = [name for name in sorted(names) if new.injects[name][1:] == (True, digest, False)]
+        if same:
+            found[target] = same[0]
+    return found
+
+
+def _differs(what: str, before: str | None, after: str | None) -> str:
+    """Say in what a file differs: in its content, or in that it may be executed."""
+    was, now = ((each or "").removeprefix(EXECUTABLE) for each in (before, after))
+    if was != now or None in (before, after):
+        return f"the content of {what} changed"
+    return f"{what} may be executed now" if after != now else f"{what} may not be executed any more"
 
 
 def _exposed(gate: Gate) -> set[str]:
     """Return the frozen targets whose sources lie where the agent works."""
     folder = _clean(str(gate.settings.get("workspace.dir") or _WORKSPACE))
-    return {target for target, inject in gate.injects.items() if inject.frozen and _lies_in(inject.source, folder)}
+    return {target for target in gate.frozen if _lies_in(gate.injects[target].source, folder)}
 
 
 def _inject_change(target: str, before: Inject | None, after: Inject | None) -> Change | None:
@@ -190,7 +303,7 @@ def _inject_change(target: str, before: Inject | None, after: Inject | None) -> 
             after.source,
         )  # fmt: skip
     else:
-        kind, says = Class.CHANGED, "the content of the injected {} changed"
+        kind, says = Class.CHANGED, _differs("the injected {}", before and before.digest, after and after.digest)
         return Change(kind, None, "workspace.inject", says, (target,))
     return Change(kind, None, "workspace.inject", says, (target,), was, now)
 
@@ -204,15 +317,14 @@ def _command(before: object, after: object) -> Class:
     """Judge a command that a verdict rests on."""
     if after is None or (before is not None and strictness(after) < strictness(before)):
         return Class.WEAKENED
-    return Class.STRENGTHENED if before is None and not cannot_fail(after) else Class.CHANGED
+    return Class.STRENGTHENED if before is None and strictness(after) > Strictness.UNKNOWN else Class.CHANGED
 
 
 def _count(before: object, after: object) -> Class:
-    """Judge how often something is measured; once where nothing is said."""
-    was, now = (1 if each is None else each for each in (before, after))
-    if not isinstance(was, (int, float)) or not isinstance(now, (int, float)):
+    """Judge how often something is measured."""
+    if not isinstance(before, (int, float)) or not isinstance(after, (int, float)):
         return Class.CHANGED
-    return Class.WEAKENED if now < was else Class.STRENGTHENED
+    return Class.WEAKENED if after < before else Class.STRENGTHENED
 
 
 def _step(before: object, after: object) -> Class:
@@ -232,11 +344,29 @@ def _plain(_before: object, _after: object) -> Class:
     return Class.CHANGED
 
 
-# The settings that a verdict rests on, how a change of each is judged, and what each is.
+def _label(_before: object, _after: object) -> Class:
+    return Class.COSMETIC
+
+
+# What holds where nothing is written (contract §1).
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "agent.allow_unverified_image": False,
+    "agent.backend": "local",
+    "agent.harness": "claude",
+    "judge.objective": "score",
+    "judge.selftest.runs": 1,
+    "search.policy": "top-k",
+    "search.policy_k": 1,
+    "search.wide": 0,
+    "workspace.dir": _WORKSPACE,
+}
+
+# The settings of which more is known than that they matter, how a change of each is judged, and what each is.
 _SETTINGS: Final[Mapping[str, tuple[Callable[[object, object], Class], str]]] = {
     "judge.measure_cmd": (_command, "the judge's measure command"),
     "judge.direction": (_flip, "the judge's direction"),
     "judge.tiebreak_direction": (_flip, "the direction of the judge's tiebreak"),
+    "judge.objective": (_label, "the label of what is measured"),
     "judge.selftest.good_cmd": (_control, "the good control of the gate's self-test"),
     "judge.selftest.bad_cmd": (_control, "the bad control of the gate's self-test"),
     "judge.selftest.runs": (_count, "the number of measurements in the gate's self-test"),

@@ -14,8 +14,9 @@ from crucible.compiler.positions import BYTE_ORDER_MARK, Node, Positions
 from crucible.schemas.diagnostic import Diagnostic, Related
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
-_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
-_STRING_START = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*')
+# Possessive: what could be given back again would be remembered, a hundred bytes for every escape.
+_STRING_START = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_STRING = re.compile(f'{_STRING_START.pattern}"')
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WORD = re.compile(r"[^\s,:\[\]{}\"]+")
@@ -148,7 +149,7 @@ class _Reader:
         if first is None:
             self._node.key = (begin, end)
             place.node.children[key] = self._node
-        elif first.key is not None:
+        elif first.key is not None and len(self.repeated) <= LIMITS.mistakes:
             related = Related("the first stands here", self._file, self.positions.span(*first.key))
             message = f"{_quote(key)} stands here a second time; a key stands once in its object"
             span = self.positions.span(begin, end)

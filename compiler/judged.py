@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from crucible.compiler.change import Class
-from crucible.compiler.gate import cannot_fail
-from crucible.compiler.shell import strictness
+from crucible.compiler.shell import Strictness, strictness
 from crucible.schemas.ir import AgentTask, EngineTask, EvaluateTask, Task, TopKTask
 
 
@@ -27,6 +26,13 @@ def of_kinds(old: Task, new: Task) -> Class:
     same = isinstance(new, EvaluateTask) and command == getattr(old, "command", None)
     return Class.STRENGTHENED if same else Class.CHANGED
 
+
+# What is said of a command when less of its failures counts than before.
+_COUNTS: Final = {
+    Strictness.NONE: "that cannot fail",
+    Strictness.UNKNOWN: "of which it cannot be told whether it can fail",
+    Strictness.LOSSY: "of which a failure may be lost",
+}
 
 # Fields: how a change of each is judged, and what is said of the task.
 
@@ -69,8 +75,7 @@ def _needs(old: Task, new: Task) -> _Judged:
 def _command(old: Task, new: Task) -> _Judged:
     before, after = getattr(old, "command", None), getattr(new, "command", None)
     if strictness(after) < strictness(before):
-        how = "that cannot fail" if cannot_fail(after) else "of which a failure may be lost"
-        return Class.WEAKENED, f"{{}} runs a command now {how}"
+        return Class.WEAKENED, f"{{}} runs a command now {_COUNTS[strictness(after)]}"
     return Class.CHANGED, "{} runs another command"
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from crucible.compiler import json_text, toml_text
+from crucible.compiler import bulk, json_text, toml_text
 from crucible.compiler.frontend.pack import normalise
 from crucible.compiler.positions import BYTE_ORDER_MARK, Positions
 from crucible.schemas import ir
@@ -24,6 +24,7 @@ from crucible.schemas.span import Position, Span
 TABLE = "workflow"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _GENERATED_FROM, _GENERATED_BY = "# Generated from ", " by crucible plan compile-workflow; edit that file instead."
+_MOST_OF_TOMLKIT = 65_536  # characters
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 # In a multi-line string line feeds, tabs and quotes stand as themselves, but for a third quote in a row.
@@ -184,16 +185,29 @@ def is_generated(text: str, source_name: str) -> bool:
 
 
 def decode(data: bytes, file: str) -> tuple[str | None, list[Diagnostic]]:
-    """Return the text of a file, its byte-order mark kept, or a diagnostic at the byte that is no UTF-8."""
+    """Return the text of a file, its byte-order mark kept.
+
+    Bytes that are no UTF-8, and more of anything than a reader is given, are a diagnostic at their place.
+    """
     try:
-        return data.decode(), []
+        text = data.decode()
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode().removeprefix(BYTE_ORDER_MARK)
-        line_start = before.rfind("\n") + 1
-        spot = Position(before.count("\n") + 1, len(before) - line_start + 1)
+        before = data[: error.start].decode()
+        spot = _spot(before, len(before))
         message = f"this is not UTF-8: byte {error.start} of the file cannot be read"
-        span = Span(spot, Position(spot.line, spot.column + 1))
-        return None, [Diagnostic("source-not-utf8", message, file, span)]
+        return None, [Diagnostic("source-not-utf8", message, file, Span(spot, spot._replace(column=spot.column + 1)))]
+    found = bulk.excess(text)
+    if found is None:
+        return text, []
+    span = Span(_spot(text, found.begin), _spot(text, found.end))
+    return None, [Diagnostic("limit-exceeded", found.message, file, span)]
+
+
+def _spot(text: str, offset: int) -> Position:
+    """Return a position without a list of all lines, which may be millions."""
+    begin = text.rfind("\n", 0, offset) + 1
+    begin += begin == 0 and text.startswith(BYTE_ORDER_MARK)
+    return Position(text.count("\n", 0, offset) + 1, max(offset - begin, 0) + 1)
 
 
 def materialise(text: str, file: str, content: Workflow | Reference, source_name: str) -> Materialised:
@@ -327,9 +341,7 @@ def _gap(text: str, newline: str) -> str:
 
 def _prove(before: str, after: str, content: Workflow | Reference) -> None:
     """Raise RuntimeError unless both texts agree outside the table and the new one holds the content."""
-    import tomlkit  # only a write needs the proof
-
-    old, new = (tomlkit.parse(text.removeprefix(BYTE_ORDER_MARK)).unwrap() for text in (before, after))
+    old, new = (_proof(text.removeprefix(BYTE_ORDER_MARK)) for text in (before, after))
     old.pop(TABLE, None)
     table = new.pop(TABLE, None)
     # As text, for a manifest may hold nan, which equals nothing.
@@ -340,6 +352,17 @@ def _prove(before: str, after: str, content: Workflow | Reference) -> None:
     if not is_equal:
         message = "the [workflow] block would not read back as the workflow"
         raise RuntimeError(message)
+
+
+def _proof(text: str) -> dict[str, Any]:
+    """Read a text with another reader: tomlkit, which of a long text needs a thousand times the memory and the time."""
+    if len(text) > _MOST_OF_TOMLKIT:
+        import tomllib
+
+        return tomllib.loads(text)
+    import tomlkit  # only a write needs the proof
+
+    return tomlkit.parse(text).unwrap()
 
 
 # The workflow as data

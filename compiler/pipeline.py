@@ -10,9 +10,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from crucible.compiler.frontend.limits import LIMITS, Limits
-from crucible.compiler.frontend.pack import Pack, Refusal, Unreadable, normalise, over, read_named
+from crucible.compiler.frontend.pack import (
+    Pack,
+    Refusal,
+    Unreadable,
+    module_name,
+    normalise,
+    over,
+    read_found,
+    read_named,
+)
 from crucible.compiler.frontend.sandbox import Channel, Death, Sandbox, evaluation_config, fresh
-from crucible.schemas.diagnostic import At, Diagnostic, Finding, Severity, arrange, has_errors
+from crucible.schemas.diagnostic import At, Diagnostic, Finding, Severity, arrange, at_most, has_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +45,7 @@ __all__ = [
     "compile_file",
     "compile_source",
     "declared_params",
+    "read_found",
     "read_named",
 ]
 
@@ -53,7 +63,8 @@ class Options(NamedTuple):
     the orchestrator that is asked to admit the workflow, ``persist`` tells whether it can continue a
     conversation (ir.md §4). ``unsaved`` are the bytes that an editor holds of files of the pack, as Pack has them.
     ``pack`` is the directory that is opened as the pack in place of the source's own, which then need not exist.
-    ``lint`` asks for the warnings too: it tells what the manifest says of the workspace.
+    ``lint`` asks for the warnings too: it tells what the manifest says of the workspace. ``root`` is the directory
+    whose search found the source: neither it nor the way there is a link, whatever stands there by now.
     """
 
     limits: Limits = LIMITS
@@ -65,6 +76,7 @@ class Options(NamedTuple):
     unsaved: Mapping[str, bytes] = {}
     pack: str | None = None
     lint: "Callable[[], Workspace] | None" = None
+    root: str | None = None
 
 
 class Compiled(NamedTuple):
@@ -91,14 +103,14 @@ def compile_file(path: str, options: Options = Options()) -> Compiled:  # noqa: 
 
     Raises Unreadable when the file cannot be read at all.
     """
-    return compile_source(_read(path, options.limits), path, options)
+    return compile_source(_read(path, options.limits, options.root), path, options)
 
 
-def _read(path: str, limits: Limits) -> bytes | Refusal:
+def _read(path: str, limits: Limits, root: str | None = None) -> bytes | Refusal:
     """Read a source, or IR that was written by hand, which holds whole prompts and may be larger."""
     if path.endswith((".toml", ".json")):
-        return read_named(path, limits.json_bytes, "a manifest or a canonical JSON")
-    return read_named(path, limits.source_bytes)
+        return read_found(path, root, limits.json_bytes, "a manifest or a canonical JSON")
+    return read_found(path, root, limits.source_bytes)
 
 
 def compile_source(data: bytes | Refusal, path: str, options: Options = Options()) -> Compiled:  # noqa: B008 - frozen
@@ -127,12 +139,13 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
     text, diagnostics = manifest.decode(data, path)
     if text is None:
         return Compiled(None, diagnostics)
+    most = options.limits.mistakes
     content, read, diagnostics, places = manifest.read_findings(text, path, _form(path))
     if places is not None:
         diagnostics = manifest.to_diagnostics(read, places, path)
     texts = {path: text}
     if isinstance(content, manifest.Reference) and places is not None:
-        source = _referred(content, path, options.limits)
+        source = _referred(content, path, options.limits, options.root)
         if isinstance(source, Refusal):
             return Compiled(None, _refused(source, path, places), texts=texts)
         return _compile(source[1], source[0], options)
@@ -141,9 +154,9 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
             diagnostics = [
                 Diagnostic("missing-key", "the manifest has no [workflow]; compile one with --manifest", path)
             ]
-        return Compiled(None, diagnostics, texts=texts)
+        return Compiled(None, at_most(diagnostics, most, path), texts=texts)
     facts = rules.facts_by_hand(content, options.judge_direction(), read)
-    findings = rules.as_written(rules.judge(content, facts), read)
+    findings = rules.as_written(rules.judge(content, facts, most + 1), read)
     if not findings and not diagnostics and options.admit:
         findings = _admission(content, options)
     if not findings and not diagnostics and options.lint is not None:
@@ -153,7 +166,7 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
 
         # What is compiled already has no parameters left to bind.
         diagnostics += [Diagnostic(each.code, each.message) for each in bind(None, options.params).problems]
-    diagnostics = arrange([*diagnostics, *manifest.to_diagnostics(findings, places, path)])
+    diagnostics = at_most(arrange([*diagnostics, *manifest.to_diagnostics(findings, places, path)]), most, path)
     return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts)
 
 
@@ -170,7 +183,8 @@ def _warnings_by_hand(workflow: "Workflow", facts: "Facts", path: str, options: 
 def _open_pack(path: str, options: Options) -> Pack:
     """Open the pack of a source: its directory. Raises Unreadable when there is none."""
     try:
-        return Pack(os.path.dirname(path) if options.pack is None else options.pack, options.limits, options.unsaved)
+        directory = os.path.dirname(path) if options.pack is None else options.pack
+        return Pack(directory, options.limits, options.unsaved, options.root)
     except OSError as error:
         raise Unreadable(os.strerror(error.errno or 0)) from None
 
@@ -180,14 +194,16 @@ def _form(path: str) -> Literal["toml", "json"]:
     return "toml" if path.endswith(".toml") else "json"
 
 
-def _referred(reference: "Reference", path: str, limits: Limits) -> tuple[str, bytes] | Refusal:
-    """Read the source that the manifest at ``path`` names in place of tasks; also return its path."""
+def _referred(
+    reference: "Reference", path: str, limits: Limits, root: str | None = None
+) -> tuple[str, bytes] | Refusal:
+    """Read the source that the manifest at ``path`` names in place of tasks, through no link; also return its path."""
     name = normalise(reference.file)
     if isinstance(name, Refusal):
         return name
     source = os.path.join(os.path.dirname(path), name)
     try:
-        data = read_named(source, limits.source_bytes)
+        data = read_found(source, os.path.dirname(path) if root is None else root, limits.source_bytes)
     except Unreadable as error:
         return Refusal("file-not-found", f'"{name}" cannot be read: {error}')
     return data if isinstance(data, Refusal) else (source, data)
@@ -300,7 +316,10 @@ class _Compilation:
         from crucible.compiler.frontend import scan
         from crucible.compiler.frontend.source_file import SourceFile
 
-        text, fault = scan.decode(data, self._limits)
+        text, fault = "", None
+        charged = self._pack.charge(len(data))
+        if charged is None:
+            text, fault = scan.decode(data, self._limits)
         if fault is None and not (text.isascii() and "\\U" not in text):
             fault = _reserved(text)
         plain: dict[int, int] = {}
@@ -309,7 +328,6 @@ class _Compilation:
         file = SourceFile(number, path, shown, text, loaded_by)
         self._files[number] = file
         self._texts[shown] = text or data.decode(errors="replace")
-        charged = self._pack.charge(len(data))
         charged = charged or self._charge_tokens(text)
         if fault is None and charged is not None:
             fault = scan.Fault(charged.code, charged.message, None)
@@ -366,26 +384,32 @@ class _Compilation:
         if file not in self._files or load < 0:
             raise KeyError(file)
         self._attempt.served_loads.add((file, load))
-        served = self._pack.module(path)
-        if isinstance(served, Refusal):
-            self._attempt.refused_loads.append((file, load, served))
+        refused = self._attempt.refused_loads
+        if len(refused) > self._limits.mistakes:
+            return {}  # more than anybody is told of
+        name = module_name(path)
+        if isinstance(name, Refusal):
+            refused.append((file, load, name))
             return {}
-        name, data = served
         if name == self._files[0].path:
             return {"file": 0}
         if name in self._numbers:
-            return {"file": self._numbers[name]}
-        number = len(self._files)
-        if number > self._limits.modules:
+            number = self._numbers[name]
+            return {"file": number} if number in self._files else {}
+        if len(self._numbers) >= self._limits.modules:
             message = f"loaded modules may be at most {self._limits.modules}; this is one more"
-            self._attempt.refused_loads.append((file, load, Refusal("limit-exceeded", message)))
+            refused.append((file, load, Refusal("limit-exceeded", message)))
             return {}
+        served = self._pack.module(name)
+        if isinstance(served, Refusal):
+            refused.append((file, load, served))
+            return {}
+        number = self._numbers[name] = len(self._numbers) + 1
         shown = name if name.startswith("@") else os.path.join(os.path.dirname(self._path), name)
-        text = self._admit(number, name, shown, data, (file, load))
+        text = self._admit(number, name, shown, served[1], (file, load))
         if text is None:
             self._attempt.broken_module = True
             return {}
-        self._numbers[name] = number
         return {"file": number, "text": text}
 
     # Parameters
@@ -473,7 +497,7 @@ class _Compilation:
                 refused=frozenset(origins.refused),
                 behind_loop=frozenset(origins.behind_loop),
             )
-            attempt.findings = rules.judge(lowered.workflow, facts)
+            attempt.findings = rules.judge(lowered.workflow, facts, 10 * self._limits.mistakes)
             if not attempt.findings and not lowered.findings:
                 attempt.findings = _admission(lowered.workflow, self._options)
         if attempt.is_clean and not self._diagnostics:
@@ -543,9 +567,9 @@ class _Compilation:
 
                 printed = printed_lines(self._attempt, self._limits, sandbox)
         if workflow is not None and self._most_bytes > self._limits.json_bytes:
-            from crucible.schemas.canonical import dumps
+            from crucible.schemas.canonical import encoded
 
-            size = len(dumps(workflow).encode())
+            size = len(encoded(workflow))
             if size > self._limits.json_bytes:
                 refusal = over("the canonical JSON", self._limits.json_bytes, size)
                 diagnostics.append(Diagnostic(refusal.code, refusal.message, self._path))

@@ -5,12 +5,14 @@ are compiled as they were committed.
 """
 
 import posixpath
-import tomllib
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from crucible.compiler import manifest, side
+from crucible.compiler.gate import TOLD
 from crucible.compiler.pipeline import Compiled, Options, Unreadable
+from crucible.compiler.revisions import FETCH_IT, NoRevision
 from crucible.compiler.side import MANIFEST, SOURCE
 from crucible.schemas.diagnostic import Diagnostic, Severity, arrange, has_errors
 
@@ -83,9 +85,15 @@ _ORDER: Final = ("weakened", REMOVED, UNKNOWN, "changed", NEW, "strengthened", "
 
 
 def review(repository: "Repository", base: str, head: str, options: Options) -> Review:
-    """Review what a head has changed since its history parted from that of a base. Raises NoRevision."""
+    """Review what a head has changed since its history parted from that of a base. Raises NoRevision.
+
+    Histories that never met are compared as they are; where they meet may not be known in a shallow clone.
+    """
     tip, commit = repository.commit(base), repository.commit(head)
-    start = repository.merge_base(tip, commit) or tip
+    start = repository.merge_base(tip, commit)
+    if start is None and repository.is_shallow():
+        raise NoRevision(f"the commit at which {head} left {base} is not in this repository; {FETCH_IT}")
+    start = start or tip
     return _Reviewing(repository, start, commit, options).run()
 
 
@@ -99,7 +107,7 @@ class _Reviewing:
         self._old, self._new = repository.tree(start), repository.tree(commit)
 
     def run(self) -> Review:
-        changed = self._repository.changed(self._start, self._commit)
+        changed = self._old.changed(self._new)
         before, after = _packs(self._old), _packs(self._new)
         moved = self._moved(before, after)
         touched = _by_pack(changed, before | after)
@@ -126,12 +134,14 @@ class _Reviewing:
     ) -> PackReview | None:
         """Review one pack, None where the change touches nothing that a compile or a judge reads."""
         old_path = path if was is None else was
-        old = self._read(self._old, old_path, self._start) if old_path in before else None
-        new = self._read(self._new, path, None) if path in after else None
-        if path in before and path in after and not self._concerns(path, changed, old, new):
+        with ExitStack() as stack:
+            old = self._read(self._old, old_path, self._start, stack) if old_path in before else None
+            new = self._read(self._new, path, None, stack) if path in after else None
+            difference = side.compare(old, new, is_one_pack=True) if old is not None and new is not None else None
+        differs = difference is not None and bool(difference.changes)  # by what is read for some launch only, too
+        if path in before and path in after and not differs and not self._concerns(path, changed, old, new):
             return None
         sides = [each for each in (old, new) if each is not None]
-        difference = side.compare(old, new, is_one_pack=True) if old is not None and new is not None else None
         if new is None:
             verdict = REMOVED
         elif old is None:
@@ -165,24 +175,23 @@ class _Reviewing:
                 places |= tree.trail(posixpath.join(path, name))
             for link in tree.links(path):
                 places |= tree.trail(link)
-            own = _repository(_tables(tree.read(_join(path, MANIFEST))))
-            if own is not None and ".." not in own.split("/"):
-                places.add(posixpath.normpath(posixpath.join(path, own)))  # whatever a script of it reads
         return any(_is_at(name, place) for place in places for name in changed)
 
-    def _read(self, tree: "Tree", path: str, revision: str | None) -> side.Side:
-        """Compile a pack as it was; with a revision only to compare with it."""
+    def _read(self, tree: "Tree", path: str, revision: str | None, stack: ExitStack) -> side.Side:
+        """Compile a pack as it was, whose files are there as long as the stack stands.
+
+        With a revision it is only to compare with it.
+        """
         name = _root(tree, path).rpartition("/")[2]
         shown = path if revision is None else f"{revision[:12]}:{path}"
         is_head = revision is None
-        with side.at_revision(
-            tree, path, shown, whole=is_head and _reaches_out(tree.read(_join(path, MANIFEST)))
-        ) as files:
-            try:
-                return side.read(files, name, self._options, lint=is_head)
-            except Unreadable as error:
-                message = f"{_join(path, name)} cannot be read: {error}; is it a link that leaves the repository?"
-                return side.Side(Compiled(None, [Diagnostic("file-not-found", message)]), None, is_pack=True)
+        whole = is_head and _reaches_out(tree.read(_join(path, MANIFEST)))
+        files = stack.enter_context(side.at_revision(tree, path, shown, whole=whole))
+        try:
+            return side.read(files, name, self._options, lint=is_head)
+        except Unreadable as error:
+            message = f"{_join(path, name)} cannot be read: {error}; is it a link that leaves the repository?"
+            return side.Side(Compiled(None, [Diagnostic("file-not-found", message)]), None, is_pack=True)
 
     def _stale(self, path: str, new: side.Side) -> list[Diagnostic]:
         """Say when the manifest's block is not what the source compiles to."""
@@ -223,10 +232,8 @@ def _by_pack(changed: Iterable[str], packs: set[str]) -> dict[str, list[str]]:
 
 def _tables(data: bytes | None) -> dict[str, Any]:
     """Return what a manifest says, nothing where that cannot be read."""
-    try:
-        return tomllib.loads((data or b"").decode().removeprefix("\ufeff"))
-    except (ValueError, RecursionError):
-        return {}
+    text, _ = manifest.decode(data or b"", MANIFEST)
+    return (manifest.read_manifest(text, MANIFEST)[0] if text is not None else None) or {}
 
 
 def _repository(tables: dict[str, Any]) -> str | None:
@@ -252,7 +259,11 @@ def _reaches(tree: "Tree", path: str, changed: Iterable[str]) -> bool:
     sources = [
         each.get("src") if isinstance(each, dict) else each for each in (entries if isinstance(entries, list) else ())
     ]
-    named = [each for each in (*sources, _repository(tables)) if isinstance(each, str) and ".." in each.split("/")]
+    agent = tables.get("agent")
+    told = [agent.get(key) for key in TOLD] if isinstance(agent, dict) else []
+    named = [
+        each for each in (*sources, *told, _repository(tables)) if isinstance(each, str) and ".." in each.split("/")
+    ]
     places = set[str]()
     for each in named:
         fixed = posixpath.join(path, each).partition("*")[0].partition("?")[0].partition("[")[0]
@@ -270,7 +281,7 @@ def _is_at(path: str, place: str) -> bool:
 def _root(tree: "Tree", path: str) -> str:
     """Return the file that stands for a pack: its source, but where the manifest names another one, or none is."""
     source, own = _join(path, SOURCE), _join(path, MANIFEST)
-    if tree.find(source) is None:
+    if source not in tree.entries:  # a link that leads nowhere is the mistake
         return own
     workflow = _tables(tree.read(own)).get("workflow")
     file = workflow.get("file") if isinstance(workflow, dict) else None

@@ -15,11 +15,13 @@ from typing import IO, Final, NamedTuple, Self
 
 _FILE, _PROGRAM, _LINK, _FOLDER, _SUBMODULE = "100644", "100755", "120000", "40000", "160000"
 _MOST_LINKS: Final = 40
+FETCH_IT: Final = "it is a shallow clone: fetch the whole history (git fetch --unshallow; fetch-depth: 0 in a checkout)"
 # What a caller set for another repository stays; nothing is fetched, asked or replaced on our account.
 _ENVIRONMENT: Final = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
@@ -40,6 +42,11 @@ class Entry(NamedTuple):
     def is_file(self) -> bool:
         """Tell whether it is a regular file."""
         return self.mode.startswith("100")
+
+    @property
+    def is_program(self) -> bool:
+        """Tell whether it is a file that may be executed."""
+        return self.mode == _PROGRAM
 
 
 class Repository:
@@ -75,15 +82,15 @@ class Repository:
             return None
         return found[0] if found else None
 
-    def changed(self, old: str, new: str) -> list[str]:
-        """Return the paths that differ between two commits, sorted."""
-        out = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new)
-        return sorted(_text(name) for name in out.split(b"\0") if name)
+    def is_shallow(self) -> bool:
+        """Tell whether some of the history was left behind when the repository was cloned."""
+        return _text(self._git("rev-parse", "--is-shallow-repository")).strip() == "true"
 
     def moved(self, old: str, new: str, name: str) -> dict[str, str]:
         """Return the old paths of files of a name that moved between two commits, by their new ones."""
         spec = f":(top,glob)**/{name}"
-        out = self._git("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status", old, new, "--", spec)
+        options = ("-r", "-z", "-M", "-l0", "--diff-filter=R", "--name-status")
+        out = self._git("diff-tree", *options, old, new, "--", spec)
         parts = [_text(part) for part in out.split(b"\0")]
         return {parts[at + 2]: parts[at + 1] for at in range(0, len(parts) - 2, 3)}
 
@@ -117,7 +124,8 @@ class Repository:
             with suppress(NoRevision):
                 found = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{{kind}}}")
                 return _text(found).strip()
-        raise NoRevision(f'there is no revision "{revision}" in this repository')
+        hint = f"; {FETCH_IT}" if self.is_shallow() else ""
+        raise NoRevision(f'there is no revision "{revision}" in this repository{hint}')
 
     def _git(self, *arguments: str) -> bytes:
         with self._start(*arguments) as process:
@@ -162,6 +170,11 @@ class Tree:
     def is_folder(self, path: str) -> bool:
         """Tell whether a path is a folder."""
         return path in self._folders
+
+    def changed(self, other: "Tree") -> list[str]:
+        """Return the paths at which two trees differ, sorted; no setting of a repository has a say in it."""
+        paths = self.entries.keys() | other.entries.keys()
+        return sorted(path for path in paths if self.entries.get(path) != other.entries.get(path))
 
     def find(self, path: str) -> str | None:
         """Return where a path leads when links inside the tree are followed, None when nowhere in it."""
@@ -223,10 +236,9 @@ class Tree:
             if path.startswith(head) and (entry.mode != _LINK or self.find(path) in self.entries)
         )
 
-    def submodule(self, path: str) -> str | None:
-        """Return the commit that a submodule stands at, None for anything else."""
-        entry = self.entries.get(self.find(path) or "")
-        return entry.object if entry is not None and entry.mode == _SUBMODULE else None
+    def entry(self, path: str) -> Entry | None:
+        """Return the file or submodule that a path leads to, None when it leads to none."""
+        return self.entries.get(self.find(path) or "")
 
     def links(self, folder: str) -> list[str]:
         """Return the links below a folder, sorted."""
@@ -266,6 +278,7 @@ class Tree:
             head = f"{folder}/" if folder else ""
             chosen = {path: entry for path, entry in self.entries.items() if path.startswith(head)}
             root = os.path.realpath(top)
+            os.mkdir(os.path.join(root, ".git"))  # where a repository begins is told by this, and no tree holds it
             for path in {folder, *(path.rpartition("/")[0] for path in chosen)}:
                 os.makedirs(_on_disk(root, path), exist_ok=True)
             # Links come last: no file is ever made behind one, whatever an odd tree holds.

@@ -1,244 +1,591 @@
 """How much the answer of a shell command counts: whether it can fail at all, and whether some failure in it is lost.
 
-Words and operators are read, nothing is run. What is not understood counts as a command whose failure may be lost.
+The command is gone through in all ways that it may go, each program in it passing or failing; nothing is run.
+That a file cannot be written or removed is left out.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-_TOKEN: Final = re.compile(
-    r"""(?P<blank>[^\S\n]+|\\\n)
-      | (?P<comment>\#[^\n]*)
-      | (?P<operator>&&|\|\||\|&|;;|&(?!>)|[;|()\n])
-      | (?P<word>(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\$\{[^}]*\}
-                  |[<>]&|&>|[^\s;&|()\\'"`])+)""",
-    re.VERBOSE | re.DOTALL,
-)
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
-_REDIRECTION: Final = re.compile(r"\d*(?:[<>]|&>).*", re.DOTALL)
-_BARE_REDIRECTION: Final = re.compile(r"\d*(?:[<>]{1,2}|&>{1,2})")
+from crucible.compiler import shell_text
+from crucible.compiler.shell_text import Node, Redirection, Simple, Unclear, Word, parse, words
+
+__all__ = ["Strictness", "strictness", "words"]
+
 _SYSTEM: Final = re.compile(r"/(?:usr/)?bin/")
-_WITHOUT_FAILURE: Final = ("true", ":", "echo", "printf", "wait", "set", "export", "local", "umask", "trap")
-_COPIES: Final = ("tee", "cat")
-_IN_FRONT: Final = ("exec", "command", "builtin", "time", "nohup", "env")
+_VARIABLE: Final = re.compile(r"[A-Za-z_]\w*(?:=.*)?", re.DOTALL)
 _SHELLS: Final = ("sh", "bash", "dash", "ash", "zsh", "ksh")
-_RESERVED: Final = ("if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac")
-_HERE: Final = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
+_LONG_OPTIONS: Final = ("--login", "--norc", "--noprofile", "--posix")
+_OPTIONS: Final = {"errexit": "e", "nounset": "u", "pipefail": "p", "noexec": "n"}
+# Programs that run what follows. The first add nothing to its answer; of the next only the plain use is understood.
+_IN_FRONT: Final = ("nohup", "env", "time")
+_AROUND: Final = frozenset(
+    {
+        *("nice", "ionice", "timeout", "stdbuf", "busybox", "sudo"),
+        *("doas", "xargs", "flock", "chronic", "unbuffer", "strace", "chroot"),
+    }
+)
+_DEAF: Final = frozenset(["setsid", "script", "screen", "tmux", "at", "batch", "watch", "parallel"])
+_REDEFINING: Final = frozenset(["alias", "unalias", "builtin", "enable", "hash", "readonly"])
+_ENDING: Final = frozenset(
+    {
+        *(":", ".", "source", "eval", "exec", "exit", "export"),
+        *("return", "set", "shift", "trap", "unset", "local", "break", "continue"),
+    }
+)
+_LOOP, _FUNCTION, _SCRIPT = "loop", "function", "script"
 _DEPTH: Final = 20
 
 
 class Strictness(IntEnum):
-    """What becomes of a failure: the command passes all the same, may pass, or fails with it."""
+    """What becomes of a failure: it never shows, nobody can tell, it may be lost, it fails the whole command."""
 
     NONE = 0
-    LOSSY = 1
-    SOUND = 2
+    UNKNOWN = 1
+    LOSSY = 2
+    SOUND = 3
 
 
-class _Status(NamedTuple):
-    """What may come of a command: a failure, a success, a failure that nobody hears of, the end of the script."""
+class _Answer(IntEnum):
+    """An exit status: of what passed, of a plain no that is nobody's failure, of a failure."""
 
-    fails: bool
-    passes: bool
-    loses: bool = False
-    ends: bool = False
+    YES = 0
+    NO = 1
+    FAILED = 2
 
 
-_PASSES: Final = _Status(fails=False, passes=True)
-_EITHER: Final = _Status(fails=True, passes=True)
-_UNKNOWN: Final = _Status(fails=True, passes=True, loses=True)
+class _State(NamedTuple):
+    """Where one way through a script stands: the last answer, and whether a failure was lost before it.
+
+    ``left`` tells what is left early: a loop, a function or the script. ``options`` are those of set: e, u and p.
+    """
+
+    answer: _Answer = _Answer.YES
+    is_lossy: bool = False
+    left: str = ""
+    options: frozenset[str] = frozenset()
+
+    def onward(self) -> "_State":
+        """Return the state in which another command begins, which does not ask how the last one went."""
+        if self.left:
+            return self
+        return self._replace(answer=_Answer.YES, is_lossy=self.is_lossy or self.answer is _Answer.FAILED)
+
+    def ways(self, answers: Iterable[_Answer], left: str = "") -> "set[_State]":
+        """Return the state with each of some answers."""
+        return {self._replace(answer=answer, left=left) for answer in answers}
+
+
+_States = set[_State]
+_EITHER: Final = (_Answer.YES, _Answer.FAILED)
 
 
 def strictness(command: object) -> Strictness:
     """Return how much the answer of a shell command counts."""
     if not isinstance(command, str) or not command.strip():
         return Strictness.SOUND
-    status = _of(command, 0)
-    if not status.fails:
+    try:
+        states = _Machine(0).script(command, _State())
+    except Unclear:
+        return Strictness.UNKNOWN
+    if not any(state.answer for state in states):
         return Strictness.NONE
-    return Strictness.LOSSY if status.loses else Strictness.SOUND
+    return Strictness.LOSSY if any(state.is_lossy and not state.answer for state in states) else Strictness.SOUND
 
 
-def words(command: str) -> Iterator[str]:
-    """Yield the plain words of a command, without their quotes."""
-    for kind, text in _tokens(command) or ():
-        if kind == "word":
-            yield _plain(text)
+class _Machine:
+    """Goes through a script in all ways."""
 
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        self._functions: dict[str, Node] = {}
+        self._defined: set[str] = set()
+        self._calls = self._loops = 0
 
-def _tokens(text: str) -> list[tuple[str, str]] | None:
-    """Return words and operators, None for what is not understood."""
-    found: list[tuple[str, str]] = []
-    at = 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            return None
-        if match.lastgroup in ("operator", "word"):
-            found.append((match.lastgroup, match.group()))
-        at = match.end()
-    return found
+    def script(self, text: str, start: _State) -> _States:
+        """Return where a script may end that runs in a process of its own. Raises Unclear."""
+        tree = parse(text)
+        for node, _ in tree.items:
+            if isinstance(node, shell_text.Function):
+                if node.name in self._functions or self._is_known(node.name):
+                    raise Unclear
+                self._functions[node.name] = node.body
+        return self._apart(tree, start, quiet=False)
 
+    @staticmethod
+    def _is_known(name: str) -> bool:
+        known = (
+            *_SHELLS,
+            *_IN_FRONT,
+            *_AROUND,
+            *_DEAF,
+            *_REDEFINING,
+            *_ENDING,
+            "command",
+            "wait",
+            "kill",
+            "tee",
+            "cat",
+        )
+        return name in known or _own_answers(name, []) is not None
 
-def _plain(word: str) -> str:
-    return re.sub(r"\\(.)|['\"]", lambda found: found.group(1) or "", word, flags=re.DOTALL)
+    def _apart(self, node: Node, start: _State, *, quiet: bool) -> _States:
+        """Run something in a process of its own: what it sets and leaves is not set or left here."""
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise Unclear
+        states = self._run(node, {start}, quiet=quiet)
+        self._depth -= 1
+        if not states or any(state.left == _LOOP for state in states):
+            raise Unclear
+        return {state._replace(left="", options=start.options) for state in states}
 
+    def _run(self, node: Node, states: Iterable[_State], *, quiet: bool) -> _States:
+        """Go on from states; ``quiet`` tells that set -e does not listen."""
+        return _each(states, lambda state: self._step(node, state, quiet=quiet))
 
-def _of(text: str, depth: int) -> _Status:
-    tokens = _tokens(_without_here(text))
-    if tokens is None or depth > _DEPTH or any(word.startswith("<<") for _, word in tokens):
-        return _UNKNOWN
-    reader = _Reader(tokens, depth)
-    status = reader.list_until(())
-    return status if reader.at == len(tokens) else _UNKNOWN
+    def _step(self, node: Node, state: _State, *, quiet: bool) -> _States:
+        match node:
+            case shell_text.Simple():
+                return _heard(self._simple(node, state, quiet=quiet), quiet=quiet)
+            case shell_text.Group():
+                return self._group(node, state, quiet=quiet)
+            case shell_text.Sequence():
+                return self._sequence(node, state, quiet=quiet)
+            case shell_text.AndOr():
+                return self._and_or(node, state, quiet=quiet)
+            case shell_text.Not(body):
+                return {_turned(each) for each in self._run(body, {state}, quiet=True)}
+            case shell_text.Pipe():
+                return _heard(self._pipe(node, state.onward(), quiet=quiet), quiet=quiet)
+            case shell_text.If():
+                return self._if(node, state, quiet=quiet)
+            case shell_text.For():
+                return self._for(node, state.onward(), quiet=quiet)
+            case shell_text.While():
+                return self._while(node, state.onward(), quiet=quiet)
+            case shell_text.Case():
+                return self._case(node, state, quiet=quiet)
+            case shell_text.Function(name, body):
+                if self._functions.get(name) is not body:
+                    raise Unclear  # it depends on the way whether it is defined
+                self._defined.add(name)
+                return {state.onward()}
 
+    # Lists
 
-def _without_here(text: str) -> str:
-    """Return a script without the texts that stand in it as input."""
-    if "<<" not in text:
-        return text
-    kept: list[str] = []
-    ends: list[str] = []
-    for line in text.split("\n"):
-        if ends:
-            ends = ends[1:] if line.strip() == ends[0] else ends
-            continue
-        ends = [found.group(2) for found in _HERE.finditer(line)]
-        kept.append(_HERE.sub("", line))
-    return "\n".join(kept)
-
-
-class _Reader:
-    """Goes through the words once, with the rules of the shell's lists."""
-
-    def __init__(self, tokens: list[tuple[str, str]], depth: int) -> None:
-        self._tokens, self._depth = tokens, depth
-        self.at = 0
-        self._stops = self._pipes = False  # set -e, set -o pipefail
-
-    def _next(self) -> str | None:
-        return self._tokens[self.at][1] if self.at < len(self._tokens) else None
-
-    def list_until(self, ends: tuple[str, ...]) -> _Status:
-        """Read commands one after the other: the answer is that of the last, and set -e hears all."""
-        status, fails, loses = _PASSES, False, False
-        while (sign := self._next()) is not None and sign not in ends:
-            if sign in (";", "\n", ";;"):
-                self.at += 1
-                continue
-            before = self.at
-            if status.fails and not self._stops and not status.ends:
-                loses = True
-            fails = fails or (status.fails and (self._stops or status.ends))
-            status = self._and_or(ends)
-            if self.at == before:
-                self.at += 1  # a parenthesis that closes nothing
-                return _UNKNOWN
-            if self._next() == "&":
-                self.at += 1
-                status = _Status(fails=False, passes=True, loses=True)
-            loses = loses or status.loses
-            if status.ends and not (status.fails and status.passes):
-                break
-        while (sign := self._next()) is not None and sign not in ends:
-            self.at += 1  # nothing runs behind an exit
-        return _Status(status.fails or fails, status.passes, loses, status.ends)
-
-    def _and_or(self, ends: tuple[str, ...]) -> _Status:
-        status = self._pipeline(ends)
-        while (sign := self._next()) in ("&&", "||"):
-            self.at += 1
-            while self._next() == "\n":
-                self.at += 1
-            other = self._pipeline(ends)
-            if sign == "&&":
-                reached = status.passes
-                fails, passes = status.fails or (reached and other.fails), reached and other.passes
-                loses = status.loses or (reached and other.loses)
+    def _sequence(self, node: shell_text.Sequence, state: _State, *, quiet: bool) -> _States:
+        states = {state}
+        for each, is_background in node.items:
+            if is_background:
+                ended = _each(states, lambda before: self._apart(each, before, quiet=True))  # noqa: B023 - run at once
+                states = {state.onward() for state in ended}
             else:
-                reached = status.fails
-                fails, passes = reached and other.fails, status.passes or (reached and other.passes)
-                loses = status.loses or (reached and (other.loses or other.passes))
-            status = _Status(fails, passes, loses, status.ends or (reached and other.ends))
-        return status
+                states = self._run(each, states, quiet=quiet)
+        return states if node.items else {state.onward()}
 
-    def _pipeline(self, ends: tuple[str, ...]) -> _Status:
-        parts, is_copy = [self._command(ends)], False
-        while self._next() in ("|", "|&"):
-            self.at += 1
-            while self._next() == "\n":
-                self.at += 1
-            is_copy = self._next() in _COPIES
-            parts.append(self._command(ends))
-        last = _PASSES if is_copy else parts[-1]
-        if len(parts) == 1:
-            return last
-        lost = any(part.fails for part in parts[:-1])
-        if self._pipes:
-            return _Status(any(part.fails for part in parts), last.passes, any(part.loses for part in parts))
-        return _Status(last.fails, last.passes, lost or last.loses)
+    def _group(self, node: shell_text.Group, state: _State, *, quiet: bool) -> _States:
+        states, failed = self._redirected(node.redirections, state)
+        if not node.is_subshell:
+            return self._run(node.body, states, quiet=quiet) | failed
+        return _heard(_each(states, lambda each: self._apart(node.body, each, quiet=quiet)) | failed, quiet=quiet)
 
-    def _command(self, ends: tuple[str, ...]) -> _Status:
-        sign = self._next()
-        if sign in ("(", "{"):
-            self.at += 1
-            self._depth += 1
-            if self._depth > _DEPTH:
-                self.at = len(self._tokens)
-                return _UNKNOWN
-            close = ")" if sign == "(" else "}"
-            status = self.list_until((close,))
-            self.at += 1
-            self._depth -= 1
-            return status._replace(ends=False) if sign == "(" else status
-        found: list[str] = []
-        while self.at < len(self._tokens) and self._tokens[self.at][0] == "word" and self._next() not in ends:
-            found.append(_plain(self._tokens[self.at][1]))
-            self.at += 1
-        if self._next() == "(":  # a function, or what is none
-            self.at += 1
-            self.list_until((")",))
-            self.at += 1
-            return _UNKNOWN
-        return self._simple(found)
+    def _and_or(self, node: shell_text.AndOr, state: _State, *, quiet: bool) -> _States:
+        states = self._run(node.first, {state}, quiet=True)
+        for number, (sign, each) in enumerate(node.rest, 1):
+            kept = {at for at in states if at.left or bool(at.answer) is (sign == "&&")}
+            states = kept | self._run(each, states - kept, quiet=quiet or number < len(node.rest))
+        return states
 
-    def _simple(self, found: list[str]) -> _Status:
-        rest: list[str] = []
-        for number, word in enumerate(found):
-            bare = number > 0 and _BARE_REDIRECTION.fullmatch(found[number - 1])
-            if not bare and not _REDIRECTION.fullmatch(word) and (rest or not _ASSIGNMENT.fullmatch(word)):
-                rest.append(word)
-        while rest and (rest[0] in _IN_FRONT or (rest[0] != found[0] and _ASSIGNMENT.fullmatch(rest[0]))):
+    def _pipe(self, node: shell_text.Pipe, state: _State, *, quiet: bool) -> _States:
+        states = self._apart(node.parts[0], state, quiet=quiet)
+        for part in node.parts[1:]:
+            ends = {state} if _is_copy(part) else self._apart(part, state, quiet=quiet)
+            states = {_joined(one, other) for one in states for other in ends}
+        return states
+
+    # Branches and loops
+
+    def _if(self, node: shell_text.If, state: _State, *, quiet: bool) -> _States:
+        states, result = {state}, set[_State]()
+        for condition, body in node.branches:
+            asked = self._run(condition, states, quiet=True)
+            left = {each for each in asked if each.left}
+            yes = {each for each in asked - left if not each.answer}
+            result |= left | self._run(body, yes, quiet=quiet)
+            states = asked - left - yes
+        if node.otherwise is None:
+            return result | {each.onward() for each in states}
+        return result | self._run(node.otherwise, states, quiet=quiet)
+
+    def _case(self, node: shell_text.Case, state: _State, *, quiet: bool) -> _States:
+        states = {each.onward() for each in self._expanded([node.word], state)}
+        result = set() if any(always for always, _ in node.branches) else set(states)
+        for _, body in node.branches:
+            result |= states if body is None else self._run(body, states, quiet=quiet)
+        return result
+
+    def _for(self, node: shell_text.For, state: _State, *, quiet: bool) -> _States:
+        if node.words is None:
+            raise Unclear
+        start = {each.onward() for each in self._expanded(node.words, state)}
+        result = {each for each in start if each.left or not any(word.is_plain for word in node.words)}
+
+        def once(states: _States) -> _States:
+            ended = self._round(node.body, states, quiet=quiet)
+            result.update(ended)
+            return ended
+
+        _repeat(once, start if node.words else ())
+        return result
+
+    def _while(self, node: shell_text.While, state: _State, *, quiet: bool) -> _States:
+        result: _States = set()
+
+        def once(states: _States) -> _States:
+            again: _States = set()
+            for before in states:
+                asked = self._round(node.condition, {before}, quiet=True)
+                done = {each for each in asked if each.left or bool(each.answer) is not node.until}
+                for each in done:  # the answer of a loop is that of its last round
+                    result.update((each.onward(), each if each.left else each.onward()._replace(answer=before.answer)))
+                again |= self._round(node.body, asked - done, quiet=quiet)
+            result.update(each for each in again if each.left or _has_break(node.body))
+            return again
+
+        _repeat(once, {state})
+        return result
+
+    def _round(self, node: Node, states: Iterable[_State], *, quiet: bool) -> _States:
+        """Run a part of a loop; who leaves the loop, and who goes on with it early, is behind that part."""
+        self._loops += 1
+        ended = self._run(node, states, quiet=quiet)
+        self._loops -= 1
+        return {each._replace(left="") if each.left == _LOOP else each for each in ended}
+
+    # Commands
+
+    def _simple(self, node: Simple, state: _State, *, quiet: bool) -> _States:
+        states, failed = self._redirected(node.redirections, state)
+        start = next((at for at, word in enumerate(node.words) if not word.is_assignment), len(node.words))
+        found = node.words[start:]
+        if not found:
+            return (
+                self._expanded(node.words, state.onward()) | failed
+                if node.words
+                else {each.onward() for each in states} | failed
+            )
+        if failed and found[0].text in _ENDING:
+            failed |= {each._replace(left=_SCRIPT) for each in failed}
+        return failed | _each(states, lambda each: self._expanded_command(node.words, found, each, quiet=quiet))
+
+    def _expanded_command(
+        self, everything: Sequence[Word], found: Sequence[Word], state: _State, *, quiet: bool
+    ) -> _States:
+        name = found[0].text
+        arguments = [word.raw for word in found[1:]]
+        if found[0].is_plain and name in ("exit", "return") and arguments in ([], ["$?"]):
+            return {self._leaving(name, state)}
+        states = {each.onward() for each in self._expanded(everything, state)}
+        return _each(states, lambda each: self._command(found, each, quiet=quiet))
+
+    def _leaving(self, name: str, state: _State) -> _State:
+        if name == "return" and not self._calls:
+            raise Unclear  # one shell ends here, another one goes on
+        return state._replace(left=_SCRIPT if name == "exit" else _FUNCTION)
+
+    def _command(self, found: Sequence[Word], state: _State, *, quiet: bool) -> _States:
+        name, rest = found[0].text, found[1:]
+        if not found[0].is_plain:
+            return self._program(found, state)
+        if name in self._functions:
+            return self._call(name, state, quiet=quiet)
+        match name:
+            case "exit" | "return":
+                return {self._leaving(name, each) for each in state.ways(_exit_answers(rest))}
+            case "break" | "continue":
+                if rest or not self._loops or self._calls:
+                    raise Unclear
+                return {state._replace(left=_LOOP)}
+            case "set":
+                return _set(rest, state)
+            case "eval":
+                return self._run(parse(" ".join(_all_plain(rest))), {state}, quiet=quiet)
+            case "exec":
+                return {each._replace(left=_SCRIPT) for each in self._program(rest, state)} if rest else {state}
+            case "command":
+                return self._inner(rest, state, quiet=quiet)
+            case "trap":
+                return self._trap(_all_plain(rest), state)
+            case "." | "source":
+                return state.ways(_EITHER) | state.ways(_EITHER, _SCRIPT)
+            case "kill" | "shift":
+                return state.ways(_EITHER) | state.ways([_Answer.FAILED], _SCRIPT)
+            case "wait":
+                return state.ways(_EITHER) if rest else {state}
+            case "read":
+                return state.ways([_Answer.YES, _Answer.NO])
+            case ":" | "unset":
+                return {state}
+            case "export" | "local":
+                if (name == "local" and not self._calls) or any(not _VARIABLE.fullmatch(word.raw) for word in rest):
+                    raise Unclear
+                return {state}
+            case _:
+                return self._program(found, state)
+
+    def _call(self, name: str, state: _State, *, quiet: bool) -> _States:
+        self._calls += 1
+        if name not in self._defined or self._calls > _DEPTH:
+            raise Unclear
+        states = self._run(self._functions[name], {state}, quiet=quiet)
+        self._calls -= 1
+        return {each._replace(left="") if each.left == _FUNCTION else each for each in states}
+
+    def _inner(self, rest: Sequence[Word], state: _State, *, quiet: bool) -> _States:
+        """Run a command behind the word command, which finds no functions."""
+        if rest and rest[0].text == "-p":
             rest = rest[1:]
-        if not rest:
-            return _PASSES
-        if rest[0] in _RESERVED:
-            start = next((number for number, word in enumerate(rest) if word not in _RESERVED), len(rest))
-            inner = self._simple(rest[start:])
-            return inner._replace(loses=inner.loses or inner.fails, ends=False)
-        name = rest[0]
-        if _SYSTEM.match(name):
-            name = name.rpartition("/")[2]
-        if name == "set":
-            options = " ".join(rest[1:])
-            self._stops = self._stops or re.search(r"-\w*e|-\w*o errexit", options) is not None
-            self._pipes = self._pipes or "pipefail" in options
-        if name in ("exit", "return"):
-            code = rest[1] if len(rest) > 1 else "0"
-            fails = code != "0"
-            return _Status(fails, not fails or not code.isdigit(), ends=True)
-        if name == "false":
-            return _Status(fails=True, passes=False)
-        if name == "!":
-            return _PASSES if rest[1:] == ["false"] else _UNKNOWN
+        if not rest or rest[0].text.startswith("-"):
+            return state.ways(_EITHER)
+        if rest[0].text in self._functions:
+            raise Unclear
+        return self._command(rest, state, quiet=quiet)
+
+    def _trap(self, texts: Sequence[str], state: _State) -> _States:
+        """Hear of a trap; one that leaves the script gives it another answer, which set -e may do as well."""
+        action = next((text for text in texts if text != "--"), "")
+        ends = self._run(parse(action), {_State()}, quiet=True) if action not in ("", "-") else set()
+        if any(each.left for each in ends):
+            raise Unclear
+        is_lossy = state.is_lossy or any(each.onward().is_lossy for each in ends)
+        failed = state.ways([_Answer.FAILED], _SCRIPT) if any(each.answer for each in ends) else set()
+        return failed | {state._replace(is_lossy=is_lossy)}
+
+    # Programs
+
+    def _program(self, found: Sequence[Word], state: _State) -> _States:
+        """Run what is a program, or no less a closed book."""
+        text = found[0].text
+        if not found[0].is_plain:
+            if "/" not in text:
+                raise Unclear
+            return state.ways(_EITHER)
+        name, rest = _SYSTEM.sub("", text, count=1) if _SYSTEM.match(text) else text, found[1:]
+        answers = _own_answers(name, rest)
+        if answers is not None:
+            return state.ways(answers)
         if name in _SHELLS:
-            at = next((number for number, word in enumerate(rest) if re.fullmatch(r"-\w*c", word)), None)
-            script = rest[at + 1] if at is not None and at + 1 < len(rest) else None
-            return _EITHER if script is None else _of(script, self._depth + 1)._replace(ends=False)
-        if name == "eval":
-            return _of(" ".join(rest[1:]), self._depth + 1)
-        if name == "wait":
-            return _EITHER if len(rest) > 1 else _PASSES
-        return _PASSES if name in _WITHOUT_FAILURE else _EITHER
+            return self._shell(rest, state)
+        if name in _IN_FRONT:
+            return self._in_front(name, rest, state)
+        runs_others = name == "find" and any(word.text.startswith(("-exec", "-ok")) for word in rest)
+        if name in _DEAF or name in _REDEFINING or name in _ENDING or runs_others:
+            raise Unclear
+        if name in _AROUND:
+            self._look_into(rest, state)
+        return state.ways(_EITHER)
+
+    def _shell(self, rest: Sequence[Word], state: _State) -> _States:
+        options, letters, rest = _options(rest, frozenset())
+        if "s" in letters or not rest:
+            raise Unclear  # it reads what comes from elsewhere
+        if "c" not in letters:
+            return state.ways(_EITHER)
+        (text,) = _all_plain(rest[:1])
+        ended = _Machine(self._depth + 1).script(text, state._replace(options=options))
+        failed = state.ways([_Answer.FAILED]) if "p" in options else set()
+        return {each._replace(options=state.options) for each in ended} | failed
+
+    def _in_front(self, name: str, rest: Sequence[Word], state: _State) -> _States:
+        if name == "env":
+            rest = rest[1:] if rest and rest[0].text == "-i" else rest
+            rest = rest[next((at for at, word in enumerate(rest) if not word.is_assignment), len(rest)) :]
+        elif name == "time" and rest and rest[0].text == "-p":
+            rest = rest[1:]
+        if not rest or rest[0].text.startswith("-"):
+            raise Unclear
+        return self._program(rest, state)
+
+    def _look_into(self, rest: Sequence[Word], state: _State) -> None:
+        """Raise Unclear where one of the words begins something that hides a failure, as far as can be told."""
+        for at, word in enumerate(rest):
+            name = _SYSTEM.sub("", word.text, count=1) if _SYSTEM.match(word.text) else word.text
+            if "/" in name:
+                return
+            if self._is_known(name):
+                inner = self._program(rest[at:], state._replace(is_lossy=False))
+                if not any(each.answer for each in inner) or any(each.is_lossy and not each.answer for each in inner):
+                    raise Unclear
+                return
+
+    # Words
+
+    def _redirected(self, redirections: Sequence[Redirection], state: _State) -> tuple[_States, _States]:
+        """Return where a command begins, and where it ends without running: what it reads from may not be there."""
+        states = {state}
+        if redirections:
+            states = self._expanded([each.target for each in redirections], state)
+        reads = any(each.sign in ("<", "<>") and each.target.text != "/dev/null" for each in redirections)
+        if not reads:
+            return states, set()
+        return states, {each.onward()._replace(answer=_Answer.FAILED) for each in states if not each.left}
+
+    def _expanded(self, found: Iterable[Word], state: _State) -> _States:
+        """Put into words what is to be put in; the answer is that of the last command substitution."""
+        states = {state}
+        for word in found:
+            for text in word.runs:
+                states = _each(states, lambda each: self._substituted(text, each.onward()))  # noqa: B023 - run at once
+            if word.can_stop or ("u" in state.options and not word.is_plain):
+                states |= {each._replace(answer=_Answer.FAILED, left=_SCRIPT) for each in states}
+        return states
+
+    def _substituted(self, text: str, state: _State) -> _States:
+        tree = parse(text)
+        states = self._apart(tree, state, quiet=False)
+        if "e" in state.options:  # not every shell keeps it in there
+            states |= self._apart(tree, state._replace(options=state.options - {"e"}), quiet=False)
+        return {each._replace(options=state.options) for each in states}
+
+
+def _each(states: Iterable[_State], go: Callable[[_State], _States]) -> _States:
+    """Go on from those states that have not left."""
+    result: _States = set()
+    for state in states:
+        result |= {state} if state.left else go(state)
+    return result
+
+
+def _repeat(once: Callable[[_States], _States], start: Iterable[_State]) -> None:
+    """Go round until no round leads to a state that was not there."""
+    seen: _States = set()
+    fresh = {each for each in start if not each.left}
+    while fresh:
+        seen |= fresh
+        fresh = {each for each in once(fresh) if not each.left} - seen
+
+
+def _heard(states: _States, *, quiet: bool) -> _States:
+    """Have set -e end the script where it listens."""
+    return {
+        each._replace(left=_SCRIPT) if each.answer and "e" in each.options and not quiet and not each.left else each
+        for each in states
+    }
+
+
+def _turned(state: _State) -> _State:
+    if state.left == _SCRIPT:
+        return state
+    if state.left:  # each shell does it in its own way
+        raise Unclear
+    lost = state.answer is _Answer.FAILED
+    return state._replace(answer=_Answer.YES if state.answer else _Answer.NO, is_lossy=state.is_lossy or lost)
+
+
+def _joined(one: _State, other: _State) -> _State:
+    """Return where a pipeline ends of which two parts end so."""
+    is_lossy = one.is_lossy or other.is_lossy
+    if "p" in one.options:
+        return one._replace(answer=other.answer or one.answer, is_lossy=is_lossy)
+    return one._replace(answer=other.answer, is_lossy=is_lossy or one.answer is _Answer.FAILED)
+
+
+def _is_copy(node: Node) -> bool:
+    """Tell whether a command only passes on what it reads."""
+    if not isinstance(node, Simple) or not node.words or any(each.sign.startswith("<") for each in node.redirections):
+        return False
+    if any(word.runs or word.can_stop for word in node.words):
+        return False
+    return node.words[0].raw == "tee" or [word.raw for word in node.words] in (["cat"], ["cat", "-"])
+
+
+def _has_break(node: object) -> bool:
+    """Tell whether some command in a tree leaves a loop."""
+    if isinstance(node, Word):
+        return node.text == "break"
+    return isinstance(node, tuple) and any(map(_has_break, node))
+
+
+def _all_plain(found: Sequence[Word]) -> list[str]:
+    if not all(word.is_plain for word in found):
+        raise Unclear
+    return [word.text for word in found]
+
+
+def _exit_answers(rest: Sequence[Word]) -> Sequence[_Answer]:
+    code = rest[0].text
+    if not rest[0].is_plain or (code.isdecimal() and len(code) > len("999999999")):
+        return _EITHER
+    return [_Answer.NO if not code.isdecimal() or int(code) % 256 else _Answer.YES]
+
+
+def _options(rest: Sequence[Word], options: frozenset[str]) -> tuple[frozenset[str], set[str], Sequence[Word]]:
+    """Read the options of a shell, or of set: return those that are on, all letters, and what follows."""
+    letters: set[str] = set()
+    while rest and rest[0].text.startswith(("-", "+")):
+        text, *_ = _all_plain(rest[:1])
+        rest = rest[1:]
+        if text in ("-", "--"):
+            break
+        if text.startswith("--"):
+            if text not in _LONG_OPTIONS:
+                raise Unclear
+            continue
+        for letter in text[1:]:
+            known = letter
+            if letter == "o":
+                known = _OPTIONS.get("".join(_all_plain(rest[:1])), "")
+                rest = rest[1:]
+            letters.add(known)
+            options = options | {known} if text[0] == "-" else options - {known}
+    if "n" in letters:
+        raise Unclear  # what follows is read and not run
+    return options & {"e", "u", "p"}, letters, rest
+
+
+def _set(rest: Sequence[Word], state: _State) -> _States:
+    if rest and not rest[0].is_plain:
+        raise Unclear
+    options, letters, _ = _options(rest, state.options)
+    states = {state._replace(options=options)}
+    return states | state.ways([_Answer.FAILED], _SCRIPT) if "p" in letters else states  # not every shell has it
+
+
+def _own_answers(name: str, rest: Sequence[Word]) -> Sequence[_Answer] | None:
+    """Return what a program of the simplest kind may answer, None for any other."""
+    texts = [word.text for word in rest]
+    is_plain = all(word.is_plain for word in rest)
+    match name:
+        case "true" | "echo":
+            return [_Answer.YES]
+        case "false":
+            return [_Answer.NO]
+        case "rm":
+            return [_Answer.YES] if texts and re.match(r"-[a-z]*f", texts[0]) else _EITHER
+        case "sleep":
+            return [_Answer.YES] if is_plain and len(texts) == 1 and texts[0].isdecimal() else _EITHER
+        case "umask":
+            return [_Answer.YES] if is_plain and (not texts or texts[0].isdecimal()) else _EITHER
+        case "printf":
+            known = bool(rest) and rest[0].is_plain and not re.search(r"^-|%(?![s%])|\\[^nt\\]", texts[0])
+            return [_Answer.YES] if known else _EITHER
+        case "test" | "[":
+            return _test_answers(texts[:-1] if name == "[" else texts) if is_plain else _EITHER
+    return None
+
+
+def _test_answers(texts: Sequence[str]) -> Sequence[_Answer]:
+    """Return what a test of constants answers."""
+    match texts:
+        case [text]:
+            holds = text != ""
+        case ["-n" | "-z" as sign, text]:
+            holds = (text != "") is (sign == "-n")
+        case [one, "=" | "!=" as sign, other]:
+            holds = (one == other) is (sign == "=")
+        case _:
+            return _EITHER
+    return [_Answer.YES if holds else _Answer.NO]

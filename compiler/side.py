@@ -5,42 +5,53 @@ the diagnostics that say why not. What the disk and a revision have in common is
 """
 
 import hashlib
+import io
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from functools import cache
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from crucible.compiler import diff, gate, manifest
+from crucible.compiler.change import Change, Class
 from crucible.compiler.facts import ManifestFacts
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pack import normalise, over
-from crucible.compiler.pipeline import Compiled, Options, Refusal, Unreadable, compile_source, read_named
+from crucible.compiler.pipeline import Compiled, Options, Refusal, Unreadable, compile_source, read_found
 from crucible.schemas.default_loop import loop_around
 from crucible.schemas.diagnostic import Diagnostic, arrange
 from crucible.schemas.ir import CommandTask, EvaluateTask
 
 if TYPE_CHECKING:
     from crucible.compiler.gate import Gate
-    from crucible.compiler.launches import Launch
+    from crucible.compiler.launches import Source
     from crucible.compiler.revisions import Tree
     from crucible.schemas.ir import Workflow
 
 MANIFEST: Final = "crucible.toml"
 SOURCE: Final = "workflow.star"
+_SECONDS: Final = 2.0  # of an evaluation for one launch among many
 _MOST: Final = LIMITS.json_bytes
+_MOST_NAMES: Final = 3
+_SHA1: Final = 40
+_STATE: Final = ("state",)
+# What nothing runs, and what is compared by its meaning.
+_NO_PROGRAMS: Final = (".md", ".rst", ".png", ".star", MANIFEST, "expected-workflow.json")
 
 
 class Files(Protocol):
     """The files of a pack, by their paths below it.
 
     ``shown`` is the folder as people call it, ``directory`` what a compile may open in its place, ``unsaved`` the
-    bytes of files that this directory has not.
+    bytes of files that this directory has not. ``is_whole`` tells that all files are the pack's: a disk has others.
     """
 
     shown: str
     directory: str
     unsaved: Mapping[str, bytes]
+    is_whole: bool
 
     def read(self, name: str) -> bytes | Refusal | None:
         """Return the bytes of a file, a refusal for one that is too large, None where there is none."""
@@ -56,17 +67,20 @@ class Files(Protocol):
 
 
 class OnDisk:
-    """The files of a directory."""
+    """The files of a directory, one of which was named and may be a link."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, named: str = "") -> None:
+        self._named = named
         self.shown = directory
         self.directory = directory
         self.unsaved: Mapping[str, bytes] = {}
+        self.is_whole = False
 
     def read(self, name: str) -> bytes | Refusal | None:
-        """Read a file, as whoever names it on the command line does."""
+        """Read a file, through no link but the one that was named."""
+        path, root = os.path.join(self.directory, name), None if name == self._named else self.directory
         try:
-            return read_named(os.path.join(self.directory, name), _MOST, f'"{name}"')
+            return read_found(path, root, _MOST, f'"{name}"')
         except Unreadable:
             return None
 
@@ -87,8 +101,14 @@ class OnDisk:
         return sorted(path[head:].replace(os.sep, "/") for path in found)
 
     def digest(self, name: str) -> str | None:
-        """Return the digest of the content."""
-        return _digest(self, name)
+        """Return the name that git would give the content, and whether it may be executed."""
+        path = os.path.join(self.directory, name)
+        with suppress(OSError):
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    found = os.fstat(file.fileno())
+                    return _digest(file, found.st_size, is_program=bool(found.st_mode & stat.S_IXUSR))
+        return None
 
 
 class AtRevision:
@@ -98,6 +118,7 @@ class AtRevision:
         self.shown = shown
         self.directory = directory
         self.unsaved: Mapping[str, bytes] = tree.blobs(folder, max(LIMITS.source_bytes, LIMITS.prompt_bytes))
+        self.is_whole = True
         self._tree = tree
         self._folder = folder
 
@@ -116,8 +137,12 @@ class AtRevision:
         return [posixpath.join(folder, name) if name and folder else name or folder for name in names]
 
     def digest(self, name: str) -> str | None:
-        """Return the digest of the content, or the commit of a submodule."""
-        return self._tree.submodule(f"{self._folder}/{name}") or _digest(self, name)
+        """Return the name that git has for the content and whether it may be executed, or a submodule's commit."""
+        path = f"{self._folder}/{name}"
+        entry = self._tree.entry(path)
+        if entry is not None and entry.is_file and len(entry.object) != _SHA1:  # a disk knows no other names
+            return _digest(io.BytesIO(self._tree.read(path) or b""), entry.size, is_program=entry.is_program)
+        return entry and f"{gate.EXECUTABLE if entry.is_program else ''}{entry.object}"
 
 
 @contextmanager
@@ -137,15 +162,19 @@ class Side(NamedTuple):
     """What one side of a comparison came to.
 
     ``gate`` is None where no manifest is known; ``is_pack`` tells that the side is a pack, which then has none.
-    ``reads`` are the files that it was made of, by their paths below the pack. ``launch`` is what the source says of
-    its parameters, None for what is no source.
+    ``reads`` are the files that it was made of, by their paths below the pack. ``under`` compiles it for a launch, as
+    long as its files are there; it is None for a canonical JSON, which was compiled for one. ``block`` is the
+    manifest's own workflow where a source stands beside it that means something else.
     """
 
     compiled: Compiled
     gate: "Gate | None"
     is_pack: bool
     reads: frozenset[str] = frozenset()
-    launch: "Launch | None" = None
+    under: "Callable[[tuple[tuple[str, str], ...]], Side] | None" = None
+    files: Files | None = None
+    has_manifest: bool = False
+    block: "Workflow | None" = None
 
     @property
     def workflow(self) -> "Workflow | None":
@@ -179,40 +208,116 @@ def read(files: Files, name: str, options: Options | None = None, *, lint: bool 
     )
     if problems and own == name:
         return Side(Compiled(None, problems, texts=_texts(held, _shown(files, own))), None, is_pack=True)
-    compiled = _compile(files, name, data, options)
-    if problems:
-        texts = {**compiled.texts, **_texts(held, _shown(files, own))}
-        compiled = compiled._replace(
-            workflow=None, diagnostics=arrange([*compiled.diagnostics, *problems]), texts=texts
-        )
-    reads = {name, own, *(path for path, _ in compiled.prompts)}
-    reads |= {path.removeprefix(_shown(files, "")) for path in compiled.texts}
-    launch = None if is_json else _launch(compiled)
-    if tables is None:
-        return Side(compiled, None, not is_json, frozenset(reads), launch)
-    tasks = compiled.workflow.task if compiled.workflow is not None else ()
-    commands = [task.command for task in tasks if isinstance(task, (CommandTask, EvaluateTask))]
-    found = gate.read(tables, files.below, files.digest, commands)
-    reads |= {each.source for each in found.injects.values()} | found.scripts.keys()
-    return Side(compiled, found, is_pack=True, reads=frozenset(reads), launch=launch)
+    gates: dict[tuple[str, ...], Gate] = {}  # by the commands of the workflow, which a launch may change
+    digest, text = cache(files.digest), cache(lambda name: _text(files.read(name)))
 
+    def compiled_as(options: Options) -> Side:
+        compiled = _compile(files, name, data, options)
+        if problems:
+            texts = {**compiled.texts, **_texts(held, _shown(files, own))}
+            compiled = compiled._replace(
+                workflow=None, diagnostics=arrange([*compiled.diagnostics, *problems]), texts=texts
+            )
+        reads = {name, own, *(path for path, _ in compiled.prompts)}
+        reads |= {path.removeprefix(_shown(files, "")) for path in compiled.texts}
+        if is_json or problems:
+            return Side(compiled, None, not is_json, frozenset(reads))
+        tasks = compiled.workflow.task if compiled.workflow is not None else ()
+        commands = tuple(task.command for task in tasks if isinstance(task, (CommandTask, EvaluateTask)))
+        if commands not in gates:
+            gates[commands] = gate.read(tables, files.below, digest, commands, text)
+        found = gates[commands]
+        reads |= found.reads
+        has_manifest = tables is not None
+        return Side(compiled, found, is_pack=True, reads=frozenset(reads), files=files, has_manifest=has_manifest)
 
-def _launch(compiled: Compiled) -> "Launch | None":
-    """Read the parameters of what was compiled from a source; others have none."""
-    from crucible.compiler import launches
-
-    sources = [text for name, text in compiled.texts.items() if name.endswith(".star")]
-    roots = [text for text in sources if "workflow" in text and "params" in text] if compiled.declares_params else []
-    return launches.read(roots[0], [text for text in sources if text is not roots[0]]) if roots else launches.NONE
+    limits = options.limits._replace(seconds=min(options.limits.seconds, _SECONDS))
+    launched = options._replace(lint=None, limits=limits)
+    under = None if is_json else lambda given: compiled_as(launched._replace(params=given))
+    usual = compiled_as(options)
+    block = _block(files, own, held, tables, options) if own != name else None
+    return usual._replace(under=under, block=None if block == usual.workflow else block)
 
 
 def compare(old: Side, new: Side, *, is_one_pack: bool) -> "diff.Diff | None":
-    """Compare two sides, None when one has no workflow; a pack that lost its manifest has lost its gate."""
+    """Compare two sides, None when one has no workflow; a pack that lost its manifest has lost its gate.
+
+    The files of sources with parameters must still be there: they are compiled for many launches.
+    """
     if old.workflow is None or new.workflow is None:
         return None
-    new_gate = gate.Gate({}, {}) if new.gate is None and new.is_pack and is_one_pack else new.gate
-    launches = None if old.launch is None or new.launch is None else (old.launch, new.launch)
-    return diff.compare(old.workflow, new.workflow, old.gate, new_gate, launches)
+    has_gates = is_one_pack or old.has_manifest == new.has_manifest
+    found = diff.compare(old.workflow, new.workflow, *(each.gate if has_gates else None for each in (old, new)))
+    if old.compiled.declares_params or new.compiled.declares_params:
+        from crucible.compiler import launches
+
+        one, two = (_source(each, has_gate=has_gates) for each in (old, new))
+        found = found if one is None or two is None else launches.compare(one, two, found)
+    if has_gates:
+        found = found.with_more(_of_the_workspace(old, new))
+    return found.with_more(_of_the_block(old, new, found)) if is_one_pack else found
+
+
+def _of_the_block(old: Side, new: Side, found: "diff.Diff") -> Iterator[Change]:
+    """Yield what differs between the workflows that manifests hold, which are what runs, and not in the sources."""
+    before, after = old.block or old.workflow, new.block or new.workflow
+    if before is not None and after is not None and (old.block, new.block) != (None, None):
+        for change in diff.compare(before, after).changes:
+            if change not in found.changes:
+                yield change._replace(says=f"in [workflow] of the manifest: {change.says}")
+
+
+def _of_the_workspace(old: Side, new: Side) -> Iterator[Change]:
+    """Yield that files differ which a command may run or read, though none names them and nobody puts them back."""
+    files = list(_other_files(old, new))
+    if files:
+        shown = files[:_MOST_NAMES]
+        rest = f" and {len(files) - len(shown)} more" if len(files) > len(shown) else ""
+        says = f"files changed that the commands may run or read: {', '.join(['{}'] * len(shown))}{rest}"
+        yield Change(Class.CHANGED, None, "workspace", says, tuple(shown))
+
+
+def _other_files(old: Side, new: Side) -> Iterator[str]:
+    """Yield the files of a run's workspace that differ; what only a disk has may be anybody's."""
+    one, two, before, after = old.gate, new.gate, old.files, new.files
+    if one is None or two is None or before is None or after is None or not two.runs:
+        return
+    place = two.place
+    whole = [files for files in (before, after) if files.is_whole]
+    if place is None or one.place != place or not (whole or (old.has_manifest and before.directory != after.directory)):
+        return
+    listed = [set(files.below(place)) for files in whole or (before, after)]
+    own = {*_STATE, *(_folder(gate) for gate in (one, two))}
+    told_elsewhere = old.reads & new.reads
+    replaced = one.injects.keys() & two.injects.keys()
+    for name in sorted(set.union(*listed) if whole else set.intersection(*listed)):
+        is_ours = not whole and name.partition("/")[0] in own
+        if is_ours or name in told_elsewhere or posixpath.relpath(name, place or ".") in replaced:
+            continue
+        if not name.endswith(_NO_PROGRAMS) and before.digest(name) != after.digest(name):
+            yield name
+
+
+def _folder(found: "Gate") -> str:
+    """Return the first part of the folder that a run works in."""
+    return str(found.settings.get("workspace.dir") or "workspace").partition("/")[0]
+
+
+def _source(side: Side, *, has_gate: bool) -> "Source | None":
+    """Return what a side is under a launch."""
+    from crucible.compiler import launches
+
+    under = side.under
+    if under is None:
+        return None
+    texts = [text for name, text in side.compiled.texts.items() if name.endswith(".star")]  # the root is read first
+    declared = launches.declared(texts[0]) if side.compiled.declares_params else launches.NOTHING
+
+    def compiled(given: tuple[tuple[str, str], ...]) -> "tuple[Compiled, Gate | None]":
+        found = under(given)
+        return found.compiled, found.gate if has_gate else None
+
+    return launches.Source(declared, tuple(texts), compiled)
 
 
 def _compile(files: Files, name: str, data: bytes | Refusal, options: Options) -> Compiled:
@@ -248,10 +353,23 @@ def _texts(data: bytes | Refusal | None, shown: str) -> dict[str, str]:
     return {shown: data.decode(errors="replace")} if isinstance(data, bytes) else {}
 
 
-def _digest(files: Files, file: str) -> str | None:
-    data: bytes | Refusal | None = None
-    with suppress(OSError):
-        data = files.read(file)
-    if isinstance(data, Refusal):
-        return data.message
-    return None if data is None else hashlib.sha256(data).hexdigest()
+def _text(data: bytes | Refusal | None) -> str | None:
+    return data.decode(errors="replace") if isinstance(data, bytes) else None
+
+
+def _digest(file: IO[bytes], size: int, *, is_program: bool) -> str:
+    """Return the name that git gives a content, and whether it may be executed."""
+    digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+    while chunk := file.read(1 << 20):
+        digest.update(chunk)
+    return f"{gate.EXECUTABLE if is_program else ''}{digest.hexdigest()}"
+
+
+def _block(
+    files: Files, own: str, held: bytes | Refusal | None, tables: Mapping[str, Any] | None, options: Options
+) -> "Workflow | None":
+    """Compile the workflow that a manifest holds, None where it holds none, or only says where that is."""
+    table = (tables or {}).get(manifest.TABLE)
+    if not isinstance(held, bytes) or not isinstance(table, dict) or "file" in table:
+        return None
+    return compile_source(held, _shown(files, own), options._replace(lint=None)).workflow

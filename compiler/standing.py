@@ -4,26 +4,34 @@ In goes a graph with a number for each task that both sides of a comparison shar
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from crucible.compiler.analysis.graph import Graph
-from crucible.schemas.ir import AgentTask, CommandTask, EngineTask
+from crucible.schemas.ir import AgentTask, CommandTask, EngineTask, Task
+
+_NOBODY: Final = -(1 << 62)
 
 
 class Standing:
     """One workflow in terms of identities: that of a matched task is its old index, that of a new one is negative.
 
-    ``leads`` are the tasks that lead to the result, and itself; without a result all of the iteration. ``proven``
-    has for each task those that must have passed when it has.
+    ``above`` has for each task those that come before it, for one of the epilogue all of the iteration. ``leads`` are
+    the tasks that lead to the result, and itself; without a result all of the iteration. ``proven`` has for each task
+    those that must have passed when it has.
     """
 
     def __init__(self, graph: Graph, identity: Callable[[int], int]) -> None:
         self.workflow = graph.workflow
         self.tasks = {identity(index): task for index, task in enumerate(graph.tasks)}
         self.ids = {task.name: one for one, task in self.tasks.items()}
+        self.order = tuple(identity(index) for index in graph.order)
         self.depends = {identity(index): tuple(identity(to) for to in edges) for index, edges in enumerate(graph.edges)}
+        iteration = {one for one, task in self.tasks.items() if not task.is_epilogue}
         self.above = {
-            identity(index): frozenset(identity(to) for to in graph.ancestors(index))
-            for index in range(len(graph.tasks))
+            identity(index): frozenset(identity(to) for to in graph.ancestors(index)).union(
+                iteration if task.is_epilogue else ()
+            )
+            for index, task in enumerate(graph.tasks)
         }
         result = graph.find(graph.workflow.result)
         self.result = None if result is None else identity(result)
@@ -37,13 +45,29 @@ class Standing:
             below = [self.proven[to] | {to} for to in self.depends[one]]
             if below:
                 self.proven[one] = frozenset.intersection(*below) if self.is_any(one) else frozenset().union(*below)
-            scores = graph.find(getattr(graph.tasks[index], "source", None))
-            if scores is not None:  # a grade is none without its score, whatever it joins
-                self.proven[one] |= {identity(scores)} | self.proven[identity(scores)]
+            for scores in self._scores(one):
+                self.proven[one] |= {scores} | self.proven[scores]
 
     def is_any(self, one: int) -> bool:
         """Tell whether a task needs only one of its dependencies to pass."""
         return self.tasks[one].join == "passed" and len(self.depends[one]) > 1
+
+    def task(self, name: str | None) -> Task | None:
+        """Return the task of a name, None when there is none."""
+        return self.tasks.get(self.ids.get(name or "", _NOBODY))
+
+    def needs_all(self, one: int) -> tuple[int, ...]:
+        """Return the tasks without each of which a task does not pass."""
+        return self._scores(one) if self.is_any(one) else (*self.depends[one], *self._scores(one))
+
+    def needs_one(self, one: int) -> tuple[int, ...]:
+        """Return the tasks of which a task needs only one, nothing where it needs all."""
+        return self.depends[one] if self.is_any(one) else ()
+
+    def _scores(self, one: int) -> tuple[int, ...]:
+        """Return what gives a task its score: a grade is none without it, whatever it joins."""
+        source = self.ids.get(getattr(self.tasks[one], "source", None) or "")
+        return (source,) if source in self.above[one] else ()
 
     def shapes(self, one: int) -> bool:
         """Tell whether what a task does reaches what later tasks find in the workspace."""
@@ -61,13 +85,16 @@ class Standing:
         return {other for other in self.agents_after(one) if other in self.leads and one in self.above[other]}
 
     def agents_after(self, one: int) -> set[int]:
-        """Return the tasks that may, by judgement, change what a task has found: nothing has them come before it."""
+        """Return the tasks that may, by judgement, change what a task has found: nothing has them come before it.
+
+        What the epilogue changes is no matter of the iteration, in which all is decided by then.
+        """
         return {
             other
             for other, task in self.tasks.items()
             if (isinstance(task, AgentTask) or task.operation == "propose")
             and self.shapes(other)
-            and not task.is_epilogue
+            and (not task.is_epilogue or self.tasks[one].is_epilogue)
             and other != one
             and other not in self.above[one]
         }

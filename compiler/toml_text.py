@@ -1,7 +1,7 @@
 """Places in TOML text: what stands where, which the standard library's reader does not tell.
 
 The scanner does not judge: of text that tomllib accepts it knows every place, of other text those
-before the mistake. It neither recurses nor backtracks, whatever it is fed.
+before the mistake, where it ends. It neither recurses nor backtracks, whatever it is fed.
 """
 
 import re
@@ -56,7 +56,7 @@ class Layout(NamedTuple):
 
 
 def scan(text: str, nesting: int = LIMITS.data_nesting) -> Layout:
-    """Find all statements, comments and places; ends early where ``nesting`` is passed."""
+    """Find all statements, comments and places; ends early where ``nesting`` is passed, and at a mistake."""
     scanner = _Scanner(text, nesting)
     scanner.run()
     return Layout(
@@ -153,7 +153,8 @@ class _Scanner:
         """Walk to the end of the text, or to what ends the walk early."""
         table, depth = self.root, 0
         self._skip_void()
-        while self._at < len(self._text) and not self.too_deep:
+        is_sound = True
+        while is_sound and self._at < len(self._text) and not self.too_deep:
             begin = self._at
             is_header = self._text[begin] == "["
             if is_header:
@@ -165,7 +166,7 @@ class _Scanner:
             if keys:
                 names = tuple(key.name for key in keys)
                 self.statements.append(Statement(is_header, names, begin, self._at))
-            self._skip_to_line_end()
+            is_sound = self._is_at_line_end()
             self._skip_void()
 
     def _skip_void(self) -> None:
@@ -182,12 +183,11 @@ class _Scanner:
             self._at = comment.end()
         return comment is not None
 
-    def _skip_to_line_end(self) -> None:
-        """Pass what no statement can hold: nothing, in text that is TOML."""
+    def _is_at_line_end(self) -> bool:
+        """Pass blanks and a comment; tell whether nothing else stands on the line, as in text that is TOML."""
         self._skip_blanks()
         self._skip_comment()
-        end = self._text.find("\n", self._at)
-        self._at = len(self._text) if end < 0 else end
+        return self._at >= len(self._text) or self._text.startswith(("\n", "\r\n"), self._at)
 
     def _skip_blanks(self) -> None:
         self._at = _BLANKS.match(self._text, self._at).end()  # type: ignore[union-attr]

@@ -69,11 +69,23 @@ def write_value(value: object, indent: str = "") -> str:
 
 def dumps(workflow: Workflow) -> str:
     """Return the canonical JSON of a workflow, with its final newline."""
-    return write_value(to_plain(workflow)) + "\n"
+    return encoded(workflow).decode()
+
+
+def encoded(workflow: Workflow) -> bytes:
+    """Return the bytes of the canonical JSON, made task by task: one wide character makes a whole text wide."""
+    plain = to_plain(workflow)
+    tasks = [write_value(task, "    ").encode() for task in plain["task"]]
+    head, _, tail = write_value({**plain, "task": []}).rpartition("]")
+    if tasks:
+        head, tail = f"{head}\n    ", f"\n  ]{tail}\n"
+    else:
+        tail = f"]{tail}\n"
+    return b"".join((head.encode(), b",\n    ".join(tasks), tail.encode()))
 
 
 def digest(workflow: Workflow) -> str:
     """Return the sha256 over the canonical JSON, in hexadecimal."""
     from hashlib import sha256
 
-    return sha256(dumps(workflow).encode()).hexdigest()
+    return sha256(encoded(workflow)).hexdigest()

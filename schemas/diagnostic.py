@@ -6,9 +6,11 @@ the file turns it into a Diagnostic. The codes and their help stand in codes.py.
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from crucible.schemas.span import Position, Span
+
+_LONGEST: Final = 1_000  # characters of a message
 
 
 class Severity(StrEnum):
@@ -92,6 +94,21 @@ def arrange(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
             seen.add(identity)
             kept.append(diagnostic)
     return kept
+
+
+def at_most(diagnostics: list[Diagnostic], most: int, file: str) -> list[Diagnostic]:
+    """Return as many diagnostics as anybody may want to read; of more, the first as ``arrange`` has them."""
+    if len(diagnostics) > most and len(diagnostics := arrange(diagnostics)) > most:
+        message = f"mistakes reported in one run may be at most {most:,}; there are more"
+        return [*diagnostics[:most], Diagnostic("limit-exceeded", message, file)]
+    return diagnostics
+
+
+def brief(message: str) -> str:
+    """Return a message, cut in the middle when it is longer than anybody may want to read."""
+    if len(message) <= _LONGEST:
+        return message
+    return f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 4 :]}"
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:

@@ -9,21 +9,31 @@ import re
 
 
 def pattern(glob: str) -> re.Pattern[str]:
-    """Return what fits the paths that a glob names, and those below them; an empty one names everything."""
-    out: list[str] = [] if glob else [".*"]
+    """Return what fits the paths that a glob names, and those below them; an empty one names everything.
+
+    Between two stars the first place that fits is taken for good: from there the second star reaches whatever it
+    reaches from any other. So matching never tries all ways to share a path among many stars.
+    """
+    pieces = [""]  # what stands between the stars
+    stars: list[str] = []
     at = 0
     while at < len(glob):
         sign = glob[at]
         end = glob.find("]", at + 2) if sign == "[" else -1
-        if glob.startswith("**", at):
-            out.append(".*")
-            at += 1
-        elif sign in "*?":
-            out.append("[^/]*" if sign == "*" else "[^/]")
+        if sign == "*":
+            behind = len(glob) - len(glob[at:].lstrip("*"))
+            stars.append("[^/]*" if behind == at + 1 else ".*")
+            pieces.append("")
+            at = behind - 1
+        elif sign == "?":
+            pieces[-1] += "[^/]"
         elif end > 0:
-            out.append(fnmatch.translate(glob[at : end + 1]).rpartition(")")[0] + ")")
+            pieces[-1] += f"(?!/){fnmatch.translate(glob[at : end + 1]).rpartition(')')[0]})"
             at = end
         else:
-            out.append(re.escape(sign))
+            pieces[-1] += re.escape(sign)
         at += 1
-    return re.compile(f"{''.join(out)}(?:/.*)?", re.DOTALL)
+    inner = [f"(?>{star}?{piece})" for star, piece in zip(stars[:-1], pieces[1:], strict=False)]
+    last = [stars[-1] + pieces[-1]] if stars else []
+    begin = pieces[0] if glob else ".*"
+    return re.compile(f"{begin}{''.join(inner + last)}(?:/.*)?", re.DOTALL)

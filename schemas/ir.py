@@ -8,6 +8,7 @@ not fit as findings whose places are fields of the IR.
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, ClassVar
 
 from crucible.schemas.diagnostic import At, Finding
@@ -25,6 +26,11 @@ RESERVED_INPUTS = ("params",)
 RESERVED_EPILOGUE_INPUTS = ("kept",)
 
 NAME_LENGTH = 128
+# What is read of IR that was written by hand: so many tasks, so many characters of a word, which is every text but
+# a prompt, a command and what parameters hold, and so many mistakes; who reads them reads no more.
+MOST_TASKS = 1_024
+MOST_IN_A_WORD = 256
+MOST_FINDINGS = 1_000
 _FORBIDDEN_IN_NAME = re.compile("[\\[\\]\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SESSION = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _FIELD = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
@@ -231,6 +237,7 @@ _MUST = {
 }
 # What a task has in the place of a required value that is bad or missing.
 _STAND_INS: dict[str, Any] = {"name": "", "prompt": "", "command": "", "k": 1, "direction": "lower"}
+_TEXTS = ("prompt", "command", "params")
 _NULLABLE = ("harness", "model", "effort", "isolation", "session", "threshold", "direction", "source", "tiebreak")
 
 
@@ -240,7 +247,7 @@ def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, li
     A bad value takes its default, or where there is none a stand-in, a bad element and an unknown key
     are left out, so that the rules can judge the rest, knowing the findings. A bad type becomes
     "custom", which asks for least, and a task of unknown kind or operation an agent's. The workflow
-    is None when there is no list of tasks.
+    is None when there is no list of tasks, and when there are more tasks or findings than are read.
 
     ``canonical`` holds the data to what the canonical JSON writes: every key that is always written,
     none that is left out, and names and fields that a compiled workflow can have. It is what
@@ -248,31 +255,38 @@ def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, li
     """
     if not isinstance(plain, dict):
         return None, [Finding("wrong-type", f"a workflow is a table, not {kind_of(plain)}", At())]
-    findings = [_unknown_key("a workflow", key, _WORKFLOW_KEYS, At()) for key in plain if key not in _WORKFLOW_KEYS]
+    unknown = (key for key in plain if key not in _WORKFLOW_KEYS)
+    findings = [_unknown_key("a workflow", key, _WORKFLOW_KEYS, At()) for key in islice(unknown, MOST_FINDINGS + 1)]
     lane, result, params = plain.get("type", "autoresearch"), plain.get("result"), plain.get("params")
     bad_head = list(_value_findings("type", lane, _STRING, LANES, At(None, "type")))
     if result is not None:
         bad_head += _value_findings("result", result, _STRING, (), At(None, "result"))
     findings += bad_head
     if params is not None:
-        problems = list(_params_findings(params))
+        problems = list(islice(_params_findings(params), MOST_FINDINGS + 1))
         findings += problems
         params = None if problems else params
     if bad_head:
         lane = lane if lane in LANES else "custom"
-        result = result if is_text(result) else None
+        result = result if _is_word(result) else None
     rows = plain.get("task")
     if "task" not in plain:
         findings.append(Finding("missing-key", 'a workflow needs the key "task"', At()))
     elif not isinstance(rows, list):
         findings.append(Finding("wrong-type", f"task is a list of tables, not {kind_of(rows)}", At(None, "task")))
-    tasks: list[Task] = []
+    elif len(rows) > MOST_TASKS:
+        message = f"tasks written by hand may be at most {MOST_TASKS:,}; these are {len(rows):,}"
+        findings.append(Finding("limit-exceeded", message, At(None, "task", MOST_TASKS)))
+        rows = None
     rows = rows if isinstance(rows, list) else None
+    tasks: list[Task] = []
     for index, row in enumerate(rows or []):
+        if len(findings) > MOST_FINDINGS:
+            break
         task, problems = read_task(row, index, canonical=canonical)
         findings += problems
         tasks.append(task)
-    if rows is None:
+    if rows is None or len(findings) > MOST_FINDINGS:
         return None, findings
     workflow = Workflow(type=lane, result=result, params=params, task=tuple(tasks))
     if canonical and not findings:
@@ -304,6 +318,8 @@ def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task
     values: dict[str, Any] = {}
     for key, value in row.items():
         at = At(index, key)
+        if len(findings) > MOST_FINDINGS:
+            break
         if key not in allowed:
             findings.append(
                 _unknown_key(f"a task of kind {kind}", key, [a for a in allowed if a not in row], At(index))
@@ -314,12 +330,12 @@ def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task
             choices = ("passed",)  # ir.md §1: a top_k reads whatever passed
         if value is None and key in _NULLABLE and key not in _MUST[kind]:
             continue
-        problems = list(_value_findings(key, value, type_name, choices, at))
+        problems = list(islice(_value_findings(key, value, type_name, choices, at), MOST_FINDINGS + 1))
         findings += problems
         if not problems:
             values[key] = value
         elif type_name == _NAMES and isinstance(value, list):
-            values[key] = [element for element in value if is_text(element)]
+            values[key] = [element for element in value if _is_word(element)]
     meant = [finding.suggestion for finding in findings]
     findings += [
         Finding("missing-key", f'a task of kind {kind} needs the key "{key}"', At(index, key))
@@ -327,7 +343,7 @@ def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task
         if key not in row and key not in meant
     ]
     for finding in findings:
-        if finding.suggestion == "name" and is_text(row[finding.at.field]):
+        if finding.suggestion == "name" and _is_word(row[finding.at.field]):
             values["name"] = row[finding.at.field]  # others call it so
     made = _task_values(values, row)
     if kind == "engine" and "op" not in made:
@@ -360,9 +376,13 @@ def _unknown_key(owner: str, key: str, allowed: Iterable[str], at: At) -> Findin
         tail, guess = f"; that is a key of {' and '.join(owners)} tasks", None
     else:
         tail, guess = hint(key, allowed, "keys")
-    return Finding(
-        "unknown-key", f'{owner} has no key "{key}"{tail}', at._replace(field=key, part="key"), suggestion=guess
-    )
+    message = f'{owner} has no key "{_shown(key)}"{tail}'
+    return Finding("unknown-key", message, at._replace(field=key, part="key"), suggestion=guess)
+
+
+def _shown(text: str) -> str:
+    """Return a text as a message shows it."""
+    return text if len(text) <= MOST_IN_A_WORD else f"{text[:NAME_LENGTH]}…"
 
 
 def _params_findings(params: object) -> Iterator[Finding]:
@@ -372,7 +392,7 @@ def _params_findings(params: object) -> Iterator[Finding]:
         yield Finding("wrong-type", f"params is a table, not {kind_of(params)}", at)
         return
     for name, value in params.items():
-        label = f'the parameter "{name}"'
+        label = f'the parameter "{_shown(name)}"'
         if not is_text(name):
             yield Finding("wrong-type", "a parameter's name is Unicode text; this one holds a lone surrogate", at)
         elif isinstance(value, list):
@@ -408,17 +428,21 @@ def _task_findings(task: Task, index: int) -> Iterator[Finding]:
         elif not is_session_name(task.session):
             message = "a session name is 1 to 64 ASCII letters, digits, '.', '_' or '-'"
             yield Finding("invalid-session-name", message, At(index, "session"))
+    seen: set[str] = set()
     for place, name in enumerate(task.depends_on):
-        if name in task.depends_on[:place]:
+        if name in seen:
             message = f'"{name}" is named twice; a dependency is named once'
             yield Finding("duplicate-dependency", message, At(index, "depends_on", place))
+        seen.add(name)
+    seen.clear()
     for place, name in enumerate(task.emits):
         if not is_field_name(name):
             message = "a field is 1 to 64 ASCII letters, digits or '_'"
             yield Finding("invalid-field", message, At(index, "emits", place))
-        elif name in task.emits[:place]:
+        elif name in seen:
             message = f'"{name}" is declared twice; a field is declared once'
             yield Finding("duplicate-field", message, At(index, "emits", place))
+        seen.add(name)
     if isinstance(task, EvaluateTask) and (task.threshold is None) != (task.direction is None):
         there, other = ("threshold", "direction") if task.direction is None else ("direction", "threshold")
         message = f"{there} needs {other}; they come together or not at all"
@@ -446,6 +470,10 @@ def _value_findings(key: str, value: object, type_name: str, choices: tuple[str,
         yield Finding("wrong-type", f"{key} is {type_name}, not {kind_of(value)}", at)
     elif isinstance(value, str) and not is_text(value):
         yield Finding("wrong-type", f"{key} is Unicode text; this one holds a lone surrogate", at)
+    elif isinstance(value, str) and len(value) > MOST_IN_A_WORD and at.field not in _TEXTS:
+        message = f"{key} has at most {MOST_IN_A_WORD} characters; this has {len(value):,}"
+        code, message = (at.field == "name" and name_fault(value)) or ("limit-exceeded", message)
+        yield Finding(code, message, at)
     elif type_name == _INTEGER and isinstance(value, int) and not 1 <= value <= _LARGEST_INT:
         shown = f"; this is {value}" if value.bit_length() <= _SHOWN_BITS else ""
         yield Finding("out-of-range", f"{key} lies between 1 and {_LARGEST_INT}{shown}", at)
@@ -483,6 +511,11 @@ def is_finite(value: float) -> bool:
 def is_text(value: object) -> bool:
     """Tell whether a value is a string that UTF-8 can write: one without a lone surrogate."""
     return isinstance(value, str) and _SURROGATE.search(value) is None
+
+
+def _is_word(value: object) -> bool:
+    """Tell whether a value is a text that is no longer than a name or the like may be."""
+    return isinstance(value, str) and len(value) <= MOST_IN_A_WORD and is_text(value)
 
 
 def kind_of(value: object) -> str:

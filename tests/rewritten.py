@@ -88,6 +88,31 @@ def _helpers(source: str, chance: random.Random) -> str:
     return source
 
 
+def _parameters(source: str, chance: random.Random) -> str:
+    """Read a parameter into a variable, through a function, or in a comprehension."""
+    reads = [
+        (statement, node)
+        for statement in ast.parse(source).body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "param"
+        if isinstance(node.args[0], ast.Constant)
+    ]
+    if not reads:
+        return source
+    statement, node = chance.choice(reads)
+    name, number = _text(source, node.args[0]), source.count("param")
+    before, value = chance.choice([
+        (f"value_{number} = param({name})", f"value_{number}"),
+        (f"def value_{number}(name):\n    return param(name)\n", f"value_{number}({name})"),
+        (f"read_{number} = param", f"read_{number}({name})"),
+        (f"values_{number} = [param(each) for each in [{name}]]", f"values_{number}[0]"),
+        (f"values_{number} = {{each: param(each) for each in [{name}]}}", f"values_{number}[{name}]"),
+    ])  # fmt: skip
+    begin = _extent(source, statement)[0]
+    data = _replaced(source, [(node, value)]).encode()
+    return (data[:begin] + before.encode() + b"\n" + data[begin:]).decode()
+
+
 def _arguments(source: str, chance: random.Random) -> str:
     """Let the first and the last named argument of a call change places."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
@@ -129,5 +154,6 @@ _REWRITES: dict[str, _Rewrite] = {
     "order": _order,
     "variables": _variables,
     "helpers": _helpers,
+    "parameters": _parameters,
     "arguments": _arguments,
 }

@@ -15,6 +15,8 @@ from rewritten import rewrite
 from weaker import GOLDEN, renamed, weakenings, with_task, without_edge, without_task
 
 from crucible.compiler import gate
+from crucible.compiler.analysis.lint.redundant_dependency import redundant_dependency
+from crucible.compiler.analysis.rules.case import Case, Facts
 from crucible.compiler.change import Change, Class
 from crucible.compiler.diff import VERDICTS, Diff, compare
 from crucible.compiler.frontend.pool import Pool
@@ -199,10 +201,16 @@ MORE: dict[str, tuple[ir.Workflow, ir.Workflow, Class, tuple[str | None, str]]] 
         LADDER, with_task(LADDER, "grade", source="small"), Class.REWIRED, ("grade", "source")
     ),
     "a decide that waits for more": (
-        BASE, with_task(BASE, "keep", depends_on=("grade", "right")), Class.STRENGTHENED, ("keep", "depends_on")
+        BASE, with_task(BASE, "keep", depends_on=("grade", "small")), Class.STRENGTHENED, ("keep", "depends_on")
     ),
     "a decide that waits for less": (
-        with_task(BASE, "keep", depends_on=("grade", "right")), BASE, Class.WEAKENED, ("keep", "depends_on")
+        with_task(BASE, "keep", depends_on=("grade", "small")), BASE, Class.WEAKENED, ("keep", "depends_on")
+    ),
+    "a decide that waits for what it waited for": (
+        BASE, with_task(BASE, "keep", depends_on=("grade", "right")), Class.REWIRED, ("keep", "depends_on")
+    ),
+    "a decide that waits for no less": (
+        with_task(BASE, "keep", depends_on=("grade", "right")), BASE, Class.REWIRED, ("keep", "depends_on")
     ),
     "an edge that another path implies": (
         with_task(BASE, "smoke", depends_on=("critic", "invent")), BASE, Class.REWIRED, ("smoke", "depends_on")
@@ -281,6 +289,14 @@ BUILT = ir.Workflow(
 LIVE = WORKFLOWS["autoresearch"]
 LATE = ir.AgentTask(name="late", prompt="Polish.")
 HEARD = with_task(BASE, "critic", session="critics")
+CLOSED = LINE.replace(
+    task=(
+        DRAFT, REVISE, TESTS, PUBLISH,
+        ir.CommandTask(name="tag", command="./tag.sh", stage="epilogue"),
+        ir.EvaluateTask(name="verify", command="./verify.sh", stage="epilogue", depends_on=("tag",)),
+    )
+)  # fmt: skip
+CONSTANT = ir.EvaluateTask(name="extra", command="echo '{\"score\": 0}'", depends_on=("fast", "small"))
 
 # What no longer holds for what comes out: old, new.
 BYPASSED: dict[str, tuple[ir.Workflow, ir.Workflow]] = {
@@ -304,6 +320,19 @@ BYPASSED: dict[str, tuple[ir.Workflow, ir.Workflow]] = {
         HEARD, add(LATE.replace(session="critics", isolation="worktree", depends_on=("invent",)))(HEARD)
     ),
     "a build that is isolated": (BUILT, with_task(BUILT, "link", isolation="worktree")),
+    "a check of the epilogue before what it checks": (CLOSED, with_task(CLOSED, "verify", depends_on=())),
+    "an agent of the epilogue behind its check": (
+        CLOSED, add(LATE.replace(stage="epilogue", depends_on=("verify",)))(CLOSED)
+    ),
+    "an agent of the epilogue beside its check": (CLOSED, add(LATE.replace(stage="epilogue"))(CLOSED)),
+    "a score that is a constant": (
+        BASE, add(CONSTANT, grade=(*GRADED, "extra"))(with_task(BASE, "grade", source="extra"))
+    ),
+    "a score of which a failure is lost": (
+        BASE, add(CONSTANT.replace(command="./x.sh; echo {}; ./y.sh"), grade=(*GRADED, "extra"))(
+            with_task(BASE, "grade", source="extra")
+        ),
+    ),
     "a check that says yes in place of a turn": (
         LINE, LINE.replace(task=(DRAFT, ir.EvaluateTask(name="revise", command="true", depends_on=("draft",)),
                                  TESTS, PUBLISH)),
@@ -316,6 +345,22 @@ def test_a_check_that_is_bypassed_is_weakened(what: str) -> None:
     """Whoever works behind a check may undo what it has found."""
     old, new = BYPASSED[what]
     assert compare(old, new).verdict == "weakened"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (CLOSED, add(LATE.replace(stage="epilogue"), tag=("late",))(CLOSED)),
+        (CLOSED, with_task(with_task(CLOSED, "tag", stage="iteration"), "verify", depends_on=())),
+        (BASE, add(CONSTANT.replace(command="./x.sh"), grade=(*GRADED, "extra"))(
+            with_task(BASE, "grade", source="extra"))),
+        (with_task(BASE, "grade", tiebreak=None), add(CONSTANT, grade=(*GRADED, "extra"))(
+            with_task(BASE, "grade", tiebreak="extra"))),
+    ],
+)  # fmt: skip
+def test_what_is_checked_and_scored_as_before_is_no_bypass(old: ir.Workflow, new: ir.Workflow) -> None:
+    """All of the iteration comes before the epilogue, and another score that can fail is another command."""
+    assert compare(old, new).verdict == "changed"
 
 
 def test_an_agent_behind_a_check_that_is_made_again_is_no_bypass() -> None:
@@ -392,11 +437,13 @@ def test_a_choice_that_is_wider_or_of_fewer_is_weaker(changes: dict[str, Any], k
 
 
 @pytest.mark.parametrize(("command", "kind"), [("./c.sh", Class.REWIRED), ("echo 9", Class.WEAKENED)])
-def test_more_to_choose_from_proves_no_more(command: str, kind: Class) -> None:
-    """The new candidate may win, and one that is never refused always may."""
-    top = with_task(TOP, "c", command=command)
-    found = compare(without_edge(top, "best", "c"), top).changes
-    assert [(change.kind, change.edge) for change in found] == [(kind, ("best", "c"))]
+@pytest.mark.parametrize("required", [True, False])
+def test_more_to_choose_from_proves_no_more(command: str, kind: Class, *, required: bool) -> None:
+    """The new candidate may win, one that is never refused always may, and one that may be alone is one less needed."""
+    top = with_task(with_task(TOP, "c", command=command), "a", required=required)
+    found = {change.edge: change.kind for change in compare(without_edge(top, "best", "c"), top).changes}
+    alone = {} if required or kind is Class.WEAKENED else {None: Class.WEAKENED}
+    assert found == {("best", "c"): kind, **alone}
 
 
 def test_a_dependency_that_was_the_only_one_is_missed() -> None:
@@ -485,6 +532,15 @@ def test_every_change_of_a_field_is_a_change(workflow: ir.Workflow, data: st.Dat
 # What changes nothing is not flagged
 
 
+@given(compiled_workflows())
+def test_every_dependency_that_lint_would_remove_is_no_loss(workflow: ir.Workflow) -> None:
+    """What is called redundant is not called a weakening when it is gone."""
+    for finding in redundant_dependency(Case(workflow, Facts())):
+        one = workflow.task[finding.at.task or 0]
+        rest = tuple(name for element, name in enumerate(one.depends_on) if element != finding.at.index)
+        assert compare(workflow, with_task(workflow, one.name, depends_on=rest)).verdict != "weakened"
+
+
 def test_two_hundred_rewrites_change_nothing() -> None:
     """Comments, blank lines, order, names of variables, helpers, order of arguments, line ends: the same workflow."""
     verdicts: dict[str, str] = {}
@@ -500,7 +556,7 @@ def test_two_hundred_rewrites_change_nothing() -> None:
             assert compiled.workflow is not None, (data.decode(), compiled.diagnostics)
             verdicts[f"{number} {pack.name}"] = compare(WORKFLOWS[pack.name], compiled.workflow).verdict
     assert {what: verdict for what, verdict in verdicts.items() if verdict not in ("unchanged", "cosmetic")} == {}
-    assert tried == {"comments", "blank lines", "order", "variables", "helpers", "arguments", "line ends"}
+    assert tried == {"comments", "blank lines", "order", "variables", "helpers", "parameters", "arguments", "line ends"}
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
@@ -523,14 +579,17 @@ def test_a_splice_is_compared_as_the_loop_around_it() -> None:
 # The gate
 
 
-def gate_of(text: str, *files: str) -> Gate:
-    """Read the gate of a manifest whose pack has some files, each with its name for its content."""
+def gate_of(text: str, *files: str, **content: str) -> Gate:
+    """Read the gate of a manifest whose pack has some files, each with its name for its content where none is given."""
 
     def below(folder: str) -> list[str]:
         head = f"{folder}/" if folder else ""
         return [folder] if folder in files else [file for file in files if file.startswith(head)]
 
-    return gate.read(tomllib.loads(text.removeprefix("\ufeff")), below, lambda file: file)
+    def text_of(file: str) -> str:
+        return content.get(file.partition(".")[0], file)
+
+    return gate.read(tomllib.loads(text.removeprefix("\ufeff")), below, text_of, (), text_of)
 
 
 FROZEN = """
@@ -580,6 +639,13 @@ def test_injects_are_the_files_that_they_bring() -> None:
         ('measure_cmd = "./measure.sh"', "", Class.WEAKENED),
         ('good_cmd = "./good.sh"', 'good_cmd = "./better.sh"', Class.CHANGED),
         ('good_cmd = "./good.sh"\nbad_cmd = "./bad.sh"', "", Class.WEAKENED),
+        ("runs = 3", "runs = 3 # thrice", None),
+        ("[workspace]", "[search]\nwide = 0\npolicy_k = 2\n[workspace]", None),
+        ("[workspace]", "[agent]\nbackend = 'local'\nharness = 'claude'\n[workspace]", None),
+        ("[workspace]", "[workspace]\ndir = './workspace/'", None),
+        ('"measure.sh", ', "{ src = 'measure.sh', dst = './measure.sh', frozen = true }, ", None),
+        ('direction = "lower"', "direction = 'lower'\ntiebreak_direction = 'lower'\nobjective = 'score'", None),
+        ('direction = "lower"', "direction = 'lower'\nobjective = 'latency'", Class.COSMETIC),
         ("runs = 3", "runs = 2", Class.WEAKENED),
         ("runs = 3", "", Class.WEAKENED),
         ("runs = 3", "runs = 5", Class.STRENGTHENED),
@@ -593,6 +659,41 @@ def test_a_change_of_the_gate_has_its_class(old: str, new: str, kind: Class | No
     after = FROZEN.replace(old, new.replace("'", '"') if kind is None else new)
     difference = compare(BASE, BASE, gate_of(FROZEN, *FILES), gate_of(after, *FILES))
     assert (difference.changes[0].kind if difference.changes else None) is kind
+
+
+RUNS = """
+[judge]
+measure_cmd = "./{0}.sh"
+[judge.selftest]
+good_cmd = "./x"
+bad_cmd = "./y"
+{1}
+[workspace]
+inject = [{2}]
+"""
+
+
+def test_a_default_that_is_written_out_is_no_change() -> None:
+    """What is measured once anyway."""
+    once, plain = (gate_of(RUNS.format("m", runs, '"m.sh"'), "m.sh") for runs in ("runs = 1\n", ""))
+    assert compare(BASE, BASE, once, plain).verdict == compare(BASE, BASE, plain, once).verdict == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("after", "content", "verdict"),
+    [
+        (RUNS.format("bench", "", '"bench.sh"'), {"m": "1", "bench": "1"}, "changed"),
+        (RUNS.format("bench", "", '"bench.sh"'), {"m": "1", "bench": "2"}, "weakened"),
+        (RUNS.format("bench", "", '{ src = "bench.sh", frozen = false }'), {"m": "1", "bench": "1"}, "weakened"),
+        (RUNS.format("m", "", '"bench.sh"'), {"m": "1", "bench": "1"}, "weakened"),
+        (RUNS.format("bench.sh ./m", "", '"bench.sh"'), {"m": "1", "bench": "1"}, "weakened"),
+        (RUNS.format("bench", "", '"bench.sh", "x"'), {"m": "1", "bench": "1", "x": "exec ./m.sh"}, "weakened"),
+    ],
+)
+def test_a_gate_with_another_name_is_the_same_gate(after: str, content: dict[str, str], verdict: str) -> None:
+    """Where its bytes are equal, it is frozen, and nothing that is run or injected speaks of the old name."""
+    before = gate_of(RUNS.format("m", "", '"m.sh"'), "m.sh", **content)
+    assert compare(BASE, BASE, before, gate_of(after, "bench.sh", "x", **content)).verdict == verdict
 
 
 @pytest.mark.parametrize("pack", PACKS, ids=lambda pack: pack.name)
@@ -682,12 +783,39 @@ def test_every_command_is_read(command: str) -> None:
         ("./a", "./a || ./b"),
         ("set -e; ./a; ./b", "./a; ./b"),
         ("./a; ./b", "./a; true"),
+        ("./a; ./b", "`true`"),
+        ("./a", "trap 'exit 0' EXIT; ./a"),
+        ("for i in 1 2; do ./a $i; done", "true"),
+        ("if [ -x ./a ]; then ./a; fi", "true"),
+        ('out=$(./a) && echo "$out"', "true"),
+        ("`./a`", "true"),
     ],
 )
 def test_a_command_that_hides_a_failure_is_weaker(old: str, new: str) -> None:
     """Some failure that counted counts no more."""
     assert compare(with_task(LINE, "tests", command=old), with_task(LINE, "tests", command=new)).verdict == "weakened"
     assert compare(with_task(LINE, "tests", command=new), with_task(LINE, "tests", command=old)).verdict == "changed"
+
+
+@pytest.mark.parametrize(
+    "new", ['out=$(./a) && echo "$out"', 'set -e; out=$(./a); echo "$out"', "if ./a; then exit 0; else exit 1; fi"]
+)
+def test_the_same_check_in_other_words_is_no_weaker(new: str) -> None:
+    """Its failure counts as before."""
+    assert compare(with_task(LINE, "tests", command="./a"), with_task(LINE, "tests", command=new)).verdict == "changed"
+
+
+def test_a_command_that_is_not_understood_proves_no_more() -> None:
+    """Neither as a new check nor as a new judge."""
+    extra = ir.EvaluateTask(name="extra", command="`./a`")
+    last = LINE.task[-1].replace(depends_on=(*LINE.task[-1].depends_on, "extra"))
+    more, known = (
+        {change.kind for change in compare(LINE, LINE.replace(task=(*LINE.task[:-1], task, last))).changes}
+        for task in (extra, extra.replace(command="./a"))
+    )
+    assert Class.STRENGTHENED in known - more
+    judged = gate_of('[judge]\nmeasure_cmd = "`./a`"')
+    assert [change.kind for change in compare(LINE, LINE, gate_of(""), judged).changes] == [Class.CHANGED]
 
 
 SETUP = """

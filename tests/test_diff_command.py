@@ -116,7 +116,7 @@ def playbook(threshold: str, **parameters: object) -> str:
     ("old", "new", "verdict"),
     [
         (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "max": 99}), "weakened"),
-        (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "min": 0}), "weakened"),
+        (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "min": 0}), "changed"),
         (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "max": 8}), "changed"),
         (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={"type": "number", "default": 5}), "weakened"),
         (playbook('param("n")', n=PARAMETER), playbook('param("n")', n={**PARAMETER, "doc": "x"}), "unchanged"),
@@ -246,10 +246,13 @@ def test_pictures_are_drawn_whole_and_twice_the_same(top: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["pack/workflow.star", "/dev/null/x"])
 def test_pictures_that_cannot_be_written_are_2(top: Path, folder: str) -> None:
-    """Nothing is printed, and nothing is left."""
+    """The verdict is printed all the same, and nothing is left."""
     before = state(top / "pack")
-    done = crucible(*DIFF, "HEAD:pack/workflow.star", "pack/workflow.star", "--render", folder, cwd=top)
-    assert (done.status, done.out) == (2, b"")
+    options = (*DIFF, "HEAD:pack/workflow.star", "pack/workflow.star", "--render", folder)
+    done = crucible(*options, cwd=top)
+    assert (done.status, done.out) == (2, crucible(*options[:-2], cwd=top).out)
+    assert folder.encode() in done.err
+    assert crucible(*options, "--fail-on", "changed", cwd=top).status == 1
     assert state(top / "pack") == before
 
 
@@ -280,9 +283,10 @@ def test_a_signal_leaves_no_temporary_folder(top: Path, tmp_path: Path, number: 
 
 
 def test_what_cannot_be_drawn_is_2(top: Path) -> None:
-    """Who asks for pictures wants them; no folder is made without them."""
+    """Who asks for pictures wants them, but the verdict comes first; no folder is made without them."""
     options = ("HEAD:pack/workflow.star", "pack/workflow.star", "--render", "pictures")
     done = crucible(*DIFF, *options, cwd=top, env={"CRUCIBLE_DOT": "/nowhere/dot"})
-    assert (done.status, done.out) == (2, b"")
+    assert done.status == 2
+    assert done.out.startswith(b"weakened: ")
     assert b"/nowhere/dot" in done.err
     assert not (top / "pictures").exists()

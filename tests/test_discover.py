@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from crucible.cli.discover import discover
+from crucible.compiler.frontend.limits import LIMITS
 
 
 def plant(root: Path, *files: str, **ignores: str) -> Path:
@@ -37,7 +38,7 @@ def test_every_source_and_manifest_is_found_in_the_order_of_the_paths(tmp_path: 
 
 
 def test_hidden_folders_environments_and_links_are_passed_over(tmp_path: Path) -> None:
-    """They hold copies, or what tools made, or lead round in circles; a link that leads nowhere is told."""
+    """They hold copies, or what tools made, or lead round in circles; of a source that is one is told."""
     plant(
         tmp_path,
         ".git/workflow.star",
@@ -51,8 +52,12 @@ def test_hidden_folders_environments_and_links_are_passed_over(tmp_path: Path) -
     (tmp_path / "q" / "workflow.star").mkdir(parents=True)
     plant(tmp_path, "kept", ".git/HEAD", "r/kept", r="workflow.star\n")
     (tmp_path / "r" / "workflow.star").symlink_to("nowhere")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "workflow.star").symlink_to("../p/workflow.star")
+    (tmp_path / "s" / "crucible.toml").symlink_to("../kept")
     assert found(tmp_path) == ["p/workflow.star"]
-    assert discover(str(tmp_path)).broken == [f"{tmp_path}/p/crucible.toml"]
+    links = [f"{tmp_path}/p/crucible.toml", f"{tmp_path}/s/crucible.toml"]
+    assert discover(str(tmp_path)).links == links, "but for one to a source that is found where it stands"
     assert found(tmp_path, ".venv") == ["workflow.star"]
 
 
@@ -107,6 +112,24 @@ IGNORES: dict[str, dict[str, str]] = {
     "carriage returns": {"top": "build/\r\na/\r\n"},
     "a class": {"top": "[ab]\n"},
     "a broken pattern": {"top": "a[\nbuild/\n!\n"},
+    "a class that takes in a slash": {"top": "a[!x]b\n"},
+    "a named class": {"top": "[[:alpha:]]/[[:alpha:]]/\n"},
+    "a bracket in a class, and a range": {"top": "[]b-d]\n"},
+    "a range that is none": {"top": "[c-a]\n"},
+    "a class that is not known": {"top": "[[:letter:]b]\n"},
+    "escapes": {"top": "\\b\nx\\ y\n\\[\n"},
+    "a backslash at the end": {"top": "b\\\n"},
+    "two stars that mean one": {"top": "bu**ld\n"},
+    "two stars behind a name": {"top": "a**/c\n"},
+    "two stars in between": {"top": "a/**/c\n"},
+    "two stars at the end": {"top": "a/b/**\n"},
+    "three stars": {"top": "***/c\n"},
+    "question marks": {"top": "?/?/?\n"},
+    "bytes, not characters": {"top": "??/\n"},
+    "stars that meet": {"top": "*u*i*d\n"},
+    "a mark": {"top": "\ufeffbuild\n"},
+    "a folder that is a file": {"top": "workflow.star/\n"},
+    "only a slash": {"top": "/\n//\n"},
 }
 
 
@@ -120,3 +143,34 @@ def test_what_is_found_is_what_git_would_take(tmp_path: Path, ignores: dict[str,
     line = [*git, "ls-files", "-z", "--others", "--exclude-standard"]
     listed = subprocess.run(line, check=True, capture_output=True).stdout.decode().split("\0")
     assert found(tmp_path) == sorted(name for name in listed if name.endswith("workflow.star"))
+
+
+SLOW = {
+    "stars": ("*a" * 12 + "*b\n", "a" * 200),
+    "stars in several components": ("*a*a*a*a*a*a/" * 8 + "b\n", "/".join(["a" * 40] * 8)),
+    "folders at any depth": ("**/a/" * 40 + "b\n", "a/" * 39 + "c"),
+    "stars behind each other": ("*" * 4000 + "b\n", "a" * 200),
+}
+
+
+@pytest.mark.parametrize(("pattern", "folder"), SLOW.values(), ids=SLOW)
+def test_no_pattern_takes_longer_than_its_length_allows(tmp_path: Path, pattern: str, folder: str) -> None:
+    """One that could be laid against a path in very many ways is not; else nobody would wait for this test."""
+    plant(tmp_path, ".git/HEAD", f"{folder}/workflow.star", top=pattern)
+    assert found(tmp_path) == [f"{folder}/workflow.star"]
+
+
+def test_patterns_without_end_are_refused(tmp_path: Path) -> None:
+    """By their size where they hold together, and by the time for all; other folders are searched."""
+    plant(tmp_path, "p/workflow.star", "q/workflow.star", "q/r/workflow.star", q="x\n" * 50, q__r="y\n" * 50)
+    root = str(tmp_path)
+    limits = LIMITS._replace(ignore_bytes=150)
+    kept, why = [f"{root}/p/workflow.star", f"{root}/q/workflow.star"], ".gitignore files that hold here have more than"
+    assert discover(root, limits) == (kept, [(f"{root}/q/r", f"the {why} 150 bytes")], [])
+    plant(tmp_path, top="*x*\n")
+    slow = discover(root, LIMITS._replace(seconds=0.0))
+    assert (slow.files, [folder for folder, _ in slow.unlisted]) == ([], [root])
+    (tmp_path / ".gitignore").unlink()
+    (tmp_path / "elsewhere").write_text("p/\n")
+    (tmp_path / ".gitignore").symlink_to("elsewhere")
+    assert "p/workflow.star" in found(tmp_path), "git reads no link either"

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -393,6 +394,13 @@ print(x)
     assert len(outcome.parent.sent) == asked
 
 
+def test_of_calls_that_only_a_copy_can_place_so_many_are_told(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Always the same ones, however long they take."""
+    monkeypatch.setattr(evaluate, "_MOST_COPIES", 2)
+    outcome = run("x = [session(name = 's') for i in range(5)]")
+    assert [place is None for place in _locate(outcome.evaluator, [1, 2, 3, 4])] == [False, False, True, True]
+
+
 def test_other_values_of_the_parameters_hold_for_one_pass(run: Any) -> None:
     """Then those of the launch are back."""
     outcome = run("session(name = param('p'))", params={"p": "first"})
@@ -497,19 +505,89 @@ def test_the_limits_of_the_system_are_set(monkeypatch: pytest.MonkeyPatch) -> No
     assert 0 <= found[resource.RLIMIT_AS][0] - (1 << 20) <= used + (1 << 26)
 
 
-def test_a_system_without_a_list_of_pages_has_no_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others hold."""
+def test_where_the_system_tells_no_address_space_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By trying which limit lets one page more be had."""
+    space = 3 << 30
+    found = {resource.RLIMIT_AS: (resource.RLIM_INFINITY, resource.RLIM_INFINITY)}
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise FileNotFoundError
 
-    found: dict[int, tuple[int, int]] = {}
     monkeypatch.setattr(resource, "setrlimit", found.__setitem__)
     monkeypatch.setattr(signal, "setitimer", lambda *_: None)
     monkeypatch.setattr("builtins.open", refuse)
-    evaluate.restrict({"seconds": 2, "heap_bytes": 1})
-    assert resource.RLIMIT_AS not in found
+    monkeypatch.setattr(evaluate, "_has_room", lambda size: space + size <= found[resource.RLIMIT_AS][0])
+    assert evaluate.restrict({"seconds": 2, "heap_bytes": 1 << 20}) is None
+    assert 0 <= found[resource.RLIMIT_AS][0] - space - (1 << 20) <= 2 * resource.getpagesize()
     assert found[resource.RLIMIT_NOFILE] == (0, 0)
+
+
+@pytest.mark.parametrize("failure", [None, ValueError])
+def test_where_no_limit_of_memory_holds_the_evaluation_holds_it(
+    monkeypatch: pytest.MonkeyPatch, failure: type[Exception] | None
+) -> None:
+    """Whether the system refuses the limit or takes it for nothing."""
+
+    def limit(name: int, _: tuple[int, int]) -> None:
+        if failure is not None and name in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+            raise failure
+
+    monkeypatch.setattr(resource, "setrlimit", limit)
+    monkeypatch.setattr(signal, "setitimer", lambda *_: None)
+    monkeypatch.setattr(evaluate, "_told_space", lambda: None)
+    resident = evaluate.restrict({"seconds": 2, "heap_bytes": 1 << 20})
+    assert resident is not None
+    assert resident > 1 << 20
+
+
+def test_what_is_resident_is_held_where_it_has_to_be(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the status that tells of want of memory."""
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    run("x = [i for i in range(5000)]", resident=1 << 50)
+    assert ended == []
+    run("x = [i for i in range(5000)]", resident=1)
+    assert set(ended) == {3}
+    assert len(ended) > 2, "not at the end alone"
+
+
+def test_a_caller_who_allows_less_processor_time_is_forestalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """His limit kills without a word."""
+    found: dict[int, tuple[int, int]] = {}
+    timers: list[tuple[int, float]] = []
+    allowed = {resource.RLIMIT_CPU: (7, 7)}
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda name: allowed.get(name, unlimited))
+    monkeypatch.setattr(resource, "setrlimit", found.__setitem__)
+    monkeypatch.setattr(signal, "setitimer", lambda which, seconds: timers.append((which, seconds)))
+    monkeypatch.setattr(time, "process_time", lambda: 2.0)
+    evaluate.restrict({"seconds": 7, "heap_bytes": 1 << 20})
+    assert resource.RLIMIT_CPU not in found
+    assert timers[0] == (signal.ITIMER_REAL, 7)
+    assert timers[1][0] == signal.ITIMER_PROF
+    assert 0 < timers[1][1] < 5
+
+
+def test_the_clock_stands_still_while_nothing_is_asked(
+    channel: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the parent does between two requests is no part of the evaluation."""
+    to, _ = channel
+    left = 7.0
+    set_to: list[float] = []
+
+    def timer(_: int, seconds: float) -> tuple[float, float]:
+        nonlocal left
+        set_to.append(seconds)
+        before, left = left, seconds
+        return before, 0.0
+
+    monkeypatch.setattr(signal, "setitimer", timer)
+    os.write(to, packed({"patterns": []}, {"patterns": []}))
+    os.close(to)
+    with pytest.raises(_Closed):
+        evaluate.serve()
+    assert set_to == [0, 7.0, 0, 7.0, 0]
 
 
 class _Exit(BaseException):
@@ -532,7 +610,7 @@ def test_the_process_ends_with_a_status_and_a_word(
     said: list[tuple[int, bytes]] = []
     ended: list[int] = []
 
-    def serve() -> None:
+    def serve(_: object) -> None:
         raise end
 
     def leave(code: int) -> None:

@@ -102,6 +102,9 @@ def test_ten_of_a_level_are_shown_and_the_others_counted(errors: int, warnings: 
 def test_no_line_of_a_log_is_a_command() -> None:
     """The older form may stand anywhere in a line."""
     assert to_log("1 | x = '##[stop-commands]y'\n") == "1 | x = '## [stop-commands]y'\n"
+    assert to_log("::stop-commands::x\n \t::y\n\n\u3000::z::\na::b\n") == (
+        ": :stop-commands::x\n \t: :y\n\n\u3000: :z::\na::b\n"
+    )
 
 
 @given(st.text(st.characters(), max_size=30) | st.text("%,:\r\n=0AD25", max_size=30))

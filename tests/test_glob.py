@@ -34,6 +34,22 @@ def test_a_glob_names_paths(glob: str, named: list[str], other: list[str]) -> No
     assert [path for path in other if fits(path)] == []
 
 
+@given(st.text("ab*?/", max_size=9), st.text("ab/", max_size=9))
+def test_taking_the_first_place_loses_nothing(glob: str, path: str) -> None:
+    """A glob fits what its plain translation fits, which tries every way."""
+    plain = re.sub(r"\*+", lambda stars: "[^/]*" if len(stars[0]) == 1 else ".*", glob.replace("?", "[^/]"))
+    expected = re.fullmatch(f"(?:{plain})(?:/.*)?" if glob else ".*", path)
+    assert bool(pattern(glob).fullmatch(path)) == bool(expected)
+
+
+def test_many_stars_are_matched_at_once() -> None:
+    """Globs that would try all ways to share a long path among their stars."""
+    path = "a" * 4_000
+    assert not pattern("*a" * 300 + "b").fullmatch(path)
+    assert not pattern("**a" * 300 + "b").fullmatch(path)
+    assert not pattern("**/a/" * 300 + "b").fullmatch("a/" * 2_000)
+
+
 @given(st.text("ab*?[]!-\\^/.\n", max_size=12))
 def test_every_text_is_a_glob(glob: str) -> None:
     """Whatever an author writes can be read; without a sign it names itself."""

@@ -125,13 +125,47 @@ def test_a_mistake_a_line_leaves_the_command_small(tmp_path: Path, command: list
     """As many mistakes as there can be tokens, in the process that a person starts."""
     a_line = count_tokens(f"{line}\n" * 1_000, LIMITS.tokens) // 1_000
     path = write(tmp_path, {"workflow.star": f"{line}\n" * ((LIMITS.tokens - 1) // a_line)})
+    status, mebibytes = measured(path, command)
+    assert status == 1
+    assert mebibytes < MOST_MEBIBYTES
+
+
+# One wide character makes a whole text take four bytes a character, and the same text can be given often.
+WIDE = 's = "\U0001f600" + "a" * {length}\n'
+LISTED = 'workflow(type = "custom", tasks = t)\n'
+TEXTS = [
+    ("t = [agent(name = 't%d' % n, prompt = s, model = s) for n in range(90)]\n", 290_000, 1),
+    ("t = [command(name = 't%d' % n, run = 'a' + s) for n in range(126)]\n", 125_000, 1),
+    ("t = [command(name = 't%d' % n, run = 'a') for n in range(126)]\n[print(s) for n in range(99)]\n", 290_000, 1),
+    ("t = [command(name = 'a', run = 'b', depends_on = [s] * 200, emits = [s] * 90, session = s)]\n", 100_000, 1),
+    ("t = [command(name = 'a', run = 'b', **{s[n:]: 1 for n in range(100)}) for n in range(9)]\n", 100_000, 1),
+    ("t = [command(name = s + str(n), run = 'b', depends_on = ['u'] * 99) for n in range(9)]\n", 99_999, 1),
+    ("fail(s)\n", 3_000_000, 1),
+    ("t = [command(name = 't%d' % n, run = './' + 'a' * 130000) for n in range(126)]\n", 1, 0),
+    ("t = [command(name = 't%d' % n, run = './a ' * 31000) for n in range(126)]\n", 1, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "length", "status"), TEXTS, ids=range(len(TEXTS)))
+@pytest.mark.parametrize("command", [["plan", "compile-workflow", "--file"], ["lint"]], ids=["compile", "lint"])
+def test_text_that_is_made_leaves_the_command_small(
+    tmp_path: Path, command: list[str], source: str, length: int, status: int
+) -> None:
+    """Texts of every width in every argument, printed, failed with, and made until a ceiling or just below it."""
+    path = write(tmp_path, {"workflow.star": WIDE.format(length=length) + source + LISTED})
+    found, mebibytes = measured(path, command)
+    assert found == status
+    assert mebibytes < MOST_MEBIBYTES
+
+
+def measured(path: Path, command: list[str]) -> tuple[int, float]:
+    """Run a command on a source; return its exit code and the most memory it had, in MiB."""
     with subprocess.Popen(
         [*COMMAND, *command, str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 1
-    assert usage.ru_maxrss < MOST_MEBIBYTES * 1024
+    return process.returncode, usage.ru_maxrss / 1024
 
 
 def test_what_only_the_clock_ends_is_ended_by_it(tmp_path: Path) -> None:

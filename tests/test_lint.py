@@ -196,7 +196,7 @@ def _below(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["workflow.star", "crucible.toml"])
-def test_a_link_that_leads_nowhere_is_told(tmp_path: Path, name: str) -> None:
+def test_a_link_that_stands_for_a_source_is_told(tmp_path: Path, name: str) -> None:
     """Whoever put it there meant a pack; the others are linted all the same."""
     pack(tmp_path / "a", workflow=MISTAKE)
     (tmp_path / "b").mkdir()
@@ -204,7 +204,7 @@ def test_a_link_that_leads_nowhere_is_told(tmp_path: Path, name: str) -> None:
     done = crucible("lint", ".", "b", "--format", "json", cwd=tmp_path)
     found = report(done.out)["diagnostics"]
     assert (done.status, [each["code"] for each in found]) == (2, ["file-not-found", "unknown-argument"])
-    assert found[0]["message"] == f"b/{name} is a link that leads nowhere"
+    assert found[0]["message"] == f"b/{name} is a link, and a search follows none; name the file that it leads to"
 
 
 GENERATED = "# Generated from workflow.star by crucible plan compile-workflow; edit that file instead.\n"

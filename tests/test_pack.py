@@ -293,6 +293,34 @@ def test_a_repeated_component_is_corrected_where_it_is_wrong(pack: Pack, root: P
     assert refusal(pack.prompt("texts/TEXT/a.md")).suggestion == "texts/text/a.md"
 
 
+def test_a_directory_is_listed_once(pack: Pack, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many of its files are there or not; what came since is found all the same."""
+    listed: list[int] = []
+
+    def count(directory: int) -> list[bytes]:
+        listed.append(directory)
+        return _names(directory)
+
+    monkeypatch.setattr(module, "_names", count)
+    for number in range(20):
+        refusal(pack.prompt(f"prompts/a{number}.txt"))
+        refusal(pack.module(f"prompts/a{number}.star"))
+        refusal(pack.module("prompts/A.MD.star"))
+    assert pack.prompt("prompts/a.md") == "Words.\n"
+    assert len(listed) == 2
+    (root / "prompts" / "new.md").write_text("New.")
+    assert pack.prompt("prompts/new.md") == "New."
+
+
+def test_so_many_names_are_searched_for_what_they_mean(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is refused without a guess, and each name that was searched for keeps its own."""
+    monkeypatch.setattr(module, "MOST_SEARCHED", 2)
+    paths = ["prompts/aa.md", "prompts/nothing-like-it", "prompts/ab.md", "prompts/aa.md"]
+    found = [refusal(pack.prompt(path)).suggestion for path in paths]
+    assert found == ["prompts/a.md", None, None, "prompts/a.md"]
+    assert refusal(pack.prompt("prompts/A.md")).suggestion == "prompts/a.md"
+
+
 def test_a_name_longer_than_any_is_refused(pack: Pack) -> None:
     """As a component and as a whole."""
     assert refusal(pack.prompt("x" * 5000)).code == "path-refused"

@@ -364,10 +364,41 @@ MANY_EDGES = custom(
 COMPLETE = custom(
     *(CommandTask(name=f"task-{n}", command="x", depends_on=tuple(f"task-{m}" for m in range(n))) for n in range(128))
 )
+TREE = custom(
+    *(
+        EvaluateTask(
+            name=f"task-{n}",
+            command="./" + "x" * 300,
+            threshold=5.0,
+            direction="lower",
+            depends_on=(f"task-{n // 2}",) if n else (),
+            required=n % 3 > 0,
+            isolation="worktree",
+        )
+        for n in range(128)
+    )
+)
+
+
+def with_long_names(workflow: Workflow, letter: str) -> Workflow:
+    """Give each task a name of 128 letters."""
+    names = {task.name: f"{n:03}-" + letter * 124 for n, task in enumerate(workflow.task)}
+    return workflow.replace(
+        result=names.get(workflow.result or ""),
+        task=tuple(
+            task.replace(name=names[task.name], depends_on=tuple(names[name] for name in task.depends_on))
+            for task in workflow.task
+        ),
+    )
+
+
+BROAD_TREE = with_long_names(TREE, "W")
+WIDE_LETTERS = with_long_names(DEEP, "界")
+BROAD_EDGES = with_long_names(MANY_EDGES, "W")
 LARGE = pytest.mark.parametrize(
     "workflow",
-    [WIDE, DEEP, LONG_NAMES, MANY_EDGES, COMPLETE],
-    ids=["wide", "deep", "long names", "many edges", "complete"],
+    [WIDE, DEEP, LONG_NAMES, MANY_EDGES, COMPLETE, BROAD_TREE, WIDE_LETTERS, BROAD_EDGES],
+    ids=["wide", "deep", "long names", "many edges", "complete", "broad tree", "wide letters", "broad edges"],
 )
 
 
@@ -436,6 +467,61 @@ def test_what_a_task_depends_on_stands_above_it(workflow: Workflow) -> None:
         assert all(above[task.name] < above[name] for name in task.depends_on)
 
 
+def curve(points: list[list[float]]) -> Iterator[tuple[float, float]]:
+    """Yield places along what is drawn for an arrow: curves, each of which begins where the last one ends."""
+    for start in range(0, len(points) - 3, 3):
+        four = points[start : start + 4]
+        for step in range(51):
+            t = step / 50
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+            x, y = (sum(weight * point[axis] for weight, point in zip(weights, four, strict=True)) for axis in (0, 1))
+            yield x, y
+
+
+def graph(*edges: str) -> Workflow:
+    """Make a workflow of six checks; "ab" tells that b depends on a."""
+    return custom(
+        *(
+            EvaluateTask(name=name, command="x", depends_on=tuple(edge[0] for edge in edges if edge[1] == name))
+            for name in "abcdef"
+        )
+    )
+
+
+@pytest.mark.parametrize("change", ["added", "removed", "weakened"])
+@pytest.mark.parametrize(
+    "workflow", [graph("ab", "ac", "bd", "cd", "de", "df"), graph("ab", "ac", "bd", "ad", "de", "cf", "bf", "bc")]
+)
+def test_no_arrow_strikes_its_word_through(workflow: Workflow, change: str) -> None:
+    """What changed an edge stands beside it."""
+    edges = dict.fromkeys(((task.name, name) for task in workflow.task for name in task.depends_on), change)
+    layout = json.loads(drawing.run(picture.to_dot(workflow, picture.Marks(edges=edges)), "json"))
+    assert len(layout["edges"]) == len(edges)
+    for edge in layout["edges"]:
+        (box,) = boxes({"edges": [edge]})
+        assert box.text == change
+        (points,) = (drawn["points"] for drawn in edge["_draw_"] if drawn["op"] == "b")
+        assert not [1 for x, y in curve(points) if box.left - 1 < x < box.right and box.bottom < y < box.top]
+
+
+def test_arrows_from_all_to_all_have_room() -> None:
+    """The more of them lie between two rows, the farther apart these stand; very many are thin."""
+    gaps = []
+    for count in (2, 8, 60):
+        names = tuple(f"a{n}" for n in range(count))
+        tasks = [CommandTask(name=name, command="x") for name in names]
+        dot = picture.to_dot(
+            custom(*tasks, *(CommandTask(name=f"b{n}", command="x", depends_on=names) for n in range(count)))
+        )
+        layout = json.loads(drawing.run(dot, "json"))
+        heights = sorted({float(thing["pos"].split(",")[1]) for thing in layout["objects"]})
+        assert len(heights) == 2
+        gaps.append(heights[1] - heights[0])
+        assert ("penwidth=0.3" in dot) is (count == 60)
+    assert gaps[0] < gaps[1] < gaps[2]
+    assert gaps[2] > 500
+
+
 _MEASURE = """
 import resource, sys
 from crucible.compiler.output import picture
@@ -446,7 +532,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 
 
-@pytest.mark.parametrize("name", ["WIDE", "DEEP", "LONG_NAMES", "MANY_EDGES"])
+@pytest.mark.parametrize("name", ["WIDE", "DEEP", "LONG_NAMES", "MANY_EDGES", "BROAD_TREE", "WIDE_LETTERS"])
 def test_drawing_takes_little_memory(name: str) -> None:
     """The drawing program stays under 300 MB for a PNG of 128 tasks."""
     arguments = [sys.executable, "-c", _MEASURE, str(Path(__file__).parent), name]

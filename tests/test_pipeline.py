@@ -4,6 +4,7 @@ Which mistake is found where is written on the sources under cases/.
 """
 
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +16,7 @@ from packs import END, At, children, compiled, descriptors, shown, write
 
 from crucible.compiler import explain, pipeline
 from crucible.compiler.frontend.limits import LIMITS
+from crucible.compiler.frontend.pack import Pack, Refusal
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.frontend.sandbox import Death, Sandbox
 from crucible.compiler.pipeline import Compiled, Options, Unreadable, compile_file, compile_source
@@ -185,6 +187,45 @@ def test_all_sources_together_have_a_ceiling(tmp_path: Path) -> None:
     assert found.code == "limit-exceeded"
     assert "all sources together" in found.message
     assert found.related == (("loaded from here", At("workflow.star", 3, '"m2.star"')),)
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list of the modules that are looked for from now on."""
+    found: list[str] = []
+    looking = Pack.module
+
+    def look(pack: Pack, path: str) -> tuple[str, bytes] | Refusal:
+        found.append(path)
+        return looking(pack, path)
+
+    monkeypatch.setattr(Pack, "module", look)
+    return found
+
+
+def test_what_is_refused_in_any_case_is_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modules beyond the ceiling, those that nobody is told of, and a second time what is there."""
+    read = reads(monkeypatch)
+    modules = {f"m{i}": f"x = {i}\n" for i in range(5)}
+    source = "".join(f'load("m{i}.star", a{i} = "x")\nload("./m{i}.star", b{i} = "x")\n' for i in range(5))
+    found = compiled(tmp_path, source + END, LIMITS._replace(modules=3), **modules).diagnostics
+    assert [(d.code, d.span and d.span.begin.line) for d in found] == [("limit-exceeded", n) for n in (7, 8, 9, 10)]
+    assert read == ["m0.star", "m1.star", "m2.star"]
+    read.clear()
+    missing = "".join(f'load("n{i}.star", x{i} = "x")\n' for i in range(30))
+    found = compiled(tmp_path, missing + END, LIMITS._replace(mistakes=9)).diagnostics
+    assert Counter(d.code for d in found) == {"file-not-found": 9, "limit-exceeded": 1}
+    assert len(read) == 10
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 200, "\0", "#" * 2_000])
+def test_a_module_that_is_refused_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """However often it is loaded, and it counts as one of the modules."""
+    read = reads(monkeypatch)
+    source = "".join(f'load("{name}.star", {name}{i} = "x")\n' for i in range(3) for name in ("a", "b", "c")) + END
+    limits = LIMITS._replace(modules=2, all_source_bytes=1_500)
+    found = compiled(tmp_path, source, limits, a=text, b=text, c="x = 1\n").diagnostics
+    assert read == ["a.star", "b.star"]
+    assert [Path(d.file or "").name for d in found] == ["a.star", "b.star", *["workflow.star"] * 3]
 
 
 def test_32_modules_are_loaded_and_one_more_is_refused(tmp_path: Path) -> None:
@@ -401,7 +442,7 @@ def test_a_death_is_a_diagnostic_of_the_root(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_death_after_the_answer_costs_the_places_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mistakes themselves are known."""
+    """The mistakes themselves are known, and that the places are missing is told."""
 
     def die(_: Sandbox, __: Any) -> Any:
         raise Death("evaluator-crashed", "x")
@@ -409,7 +450,7 @@ def test_a_death_after_the_answer_costs_the_places_alone(tmp_path: Path, monkeyp
     monkeypatch.setattr(Sandbox, "ask", die)
     source = 'n = 3\nprint(n)\na = command(name = "a", run = n)\nworkflow(type = "custom", tasks = [a])\n'
     result = compiled(tmp_path, source)
-    assert [(d.code, d.span) for d in result.diagnostics] == [("wrong-type", None)]
+    assert [(d.code, d.span) for d in result.diagnostics] == [("evaluator-crashed", None), ("wrong-type", None)]
     assert result.printed == (f"{tmp_path / 'workflow.star'}: 3",)
 
 

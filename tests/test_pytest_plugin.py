@@ -13,7 +13,7 @@ from packs import END, write
 
 SOURCE, EXPECTED = "workflow.star", "expected-workflow.json"
 PACK: Final = Path(__file__).resolve().parent.parent / "golden" / "critic-panel"
-LIBRARIES: Final = ("graphviz", "jsonschema", "lark", "networkx", "pathspec", "pygls", "starlark", "tomlkit")
+LIBRARIES: Final = ("graphviz", "jsonschema", "lark", "networkx", "pygls", "starlark", "tomlkit")
 OTHER: Final = 'workflow(type = "custom", tasks = [command(name = "end", run = "false")])\n'
 
 
@@ -198,6 +198,20 @@ def test_a_golden_file_that_cannot_be_read_is_a_failure(tmp_path: Path, run: Pyt
     assert done.code == pytest.ExitCode.TESTS_FAILED
     assert f"pack/{EXPECTED}" in done.out
     assert "Traceback" not in done.out
+
+
+@pytest.mark.parametrize("name", [SOURCE, EXPECTED])
+def test_nothing_of_what_a_link_leads_to_is_shown(tmp_path: Path, pack: Path, run: Pytest, name: str) -> None:
+    """Neither in place of a source nor of a golden file, which an update does not write through a link either."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret: of the machine\n", encoding="utf-8")
+    (pack / name).unlink()
+    (pack / name).symlink_to(secret)
+    for options in ([], ["--snapshot-update"]):
+        done = run("--crucible", *options, "packs")
+        assert done.code in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+        assert "secret:" not in done.out
+    assert secret.read_text(encoding="utf-8") == "secret: of the machine\n"
 
 
 def test_a_golden_file_cannot_steer_the_terminal(tmp_path: Path, run: Pytest) -> None:

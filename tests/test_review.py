@@ -14,6 +14,9 @@ import pytest
 from process import COMMAND, MISTAKE, SOURCE, Done, crucible
 from repositories import commit, git, repository, state
 
+from crucible.compiler.pipeline import Options
+from crucible.compiler.review import review as in_process
+from crucible.compiler.revisions import Repository
 from crucible.schemas import registry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,7 +75,8 @@ KERNEL = {
         ({"k/lib.star": LIBRARY.replace("./m.sh", "./n.sh")}, "changed"),
         ({"k/prompts/a.md": "Do it."}, "changed"),
         ({"k/prompts/a.md": None}, "unknown"),
-        ({"k/crucible.toml": MANIFEST}, "unchanged"),
+        ({"k/crucible.toml": MANIFEST}, "strengthened"),
+        ({"k/m.sh": "exit 0"}, "changed"),
         ({"k/prompts/unused.md": ""}, "unchanged"),
         ({"k/README.md": "x"}, None),
         ({"k/other.star": "x"}, None),
@@ -140,7 +144,7 @@ WITH_TESTS = AGENT.replace("])", ', command(name = "t", run = "./tests.sh")])')
         (
             {"k/workflow.star": SOURCE, "k/crucible.toml": '[repo]\npath = "."\n' + MEASURED, "k/lib.sh": "./x"},
             {"k/lib.sh": "true"},
-            "unchanged",
+            "changed",
         ),
         ({"k/workflow.star": SOURCE, "k/crucible.toml": OUTSIDE, "shared/measure.sh": "./x"}, {"x": "y"}, None),
     ],
@@ -162,6 +166,192 @@ def test_a_pack_is_touched_by_what_it_names_elsewhere(
     )
 
 
+def told(top: Path) -> dict[str, tuple[str, list[str]]]:
+    """Return verdict and sentences of each pack, found without a process of its own."""
+    with Repository(str(top)) as found:
+        packs = in_process(found, "base", "main", Options()).packs
+    return {
+        pack.path: (pack.verdict, [change.sentence for change in pack.diff.changes] if pack.diff is not None else [])
+        for pack in packs
+    }
+
+
+def runs(command: str) -> str:
+    """Return a source that runs a command."""
+    return f'workflow(type = "custom", tasks = [evaluate(name = "e", run = {json.dumps(command)})])\n'
+
+
+IN_REPOSITORY = '[repo]\npath = "{}"\n'
+
+
+@pytest.mark.parametrize("manifest", [None, IN_REPOSITORY.format("."), IN_REPOSITORY.format("..")])
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("./gate.sh", "gate.sh"),
+        ("make check", "Makefile"),
+        ("bash -c './gate.sh --all'", "gate.sh"),
+        ("cd lib && ./run.sh", "lib/run.sh"),
+        ("pytest tests", "tests/test_it.py"),
+        ("python -m lib.check", "lib/check.py"),
+        ("$PWD/gate.py", "gate.py"),
+        ("./gate --rules=rules.json", "rules.json"),
+    ],
+)
+def test_what_a_command_reaches_is_no_unchanged_pack(
+    tmp_path: Path, command: str, file: str, manifest: str | None
+) -> None:
+    """However indirectly it does, where the files of the repository are the workspace."""
+    before = {"k/workflow.star": runs(command), f"k/{file}": "false"}
+    before |= {} if manifest is None else {"k/crucible.toml": manifest}
+    verdict, says = told(changed(tmp_path, before, {f"k/{file}": "exit 0"}))["k"]
+    assert verdict == "changed"
+    assert any(f'{file}"' in sentence for sentence in says)
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "verdict"),
+    [
+        ({"k/workflow.star": AGENT, "k/x.sh": "1"}, {"k/x.sh": "2"}, None),
+        ({"k/workflow.star": runs("./x.sh"), "k/x.sh": "1", "k/a.md": "1"}, {"k/a.md": "2"}, None),
+        (
+            {
+                "k/workflow.star": runs("make"), "k/Makefile": "1",
+                "k/crucible.toml": '[repo]\nurl = "https://example.org/r"\n',
+            },
+            {"k/Makefile": "2"},
+            None,
+        ),
+        (
+            {
+                "k/workflow.star": runs("make"), "k/Makefile": "1", "k/gate/Makefile": "3",
+                "k/crucible.toml": IN_REPOSITORY.format(".")
+                + '[workspace]\ninject = [{ src = "gate/Makefile", dst = "Makefile" }]\n',
+            },
+            {"k/Makefile": "2"},
+            None,
+        ),
+    ],
+)  # fmt: skip
+def test_what_no_command_reaches_touches_no_pack(
+    tmp_path: Path, before: dict[str, str], change: dict[str, str | bytes | None], verdict: str | None
+) -> None:
+    """Nothing runs, nothing could run it, it is not in the workspace, or something else stands in its place there."""
+    found = told(changed(tmp_path, before, change))
+    assert {path: says[0] for path, says in found.items()} == ({} if verdict is None else {"k": verdict})
+
+
+def test_a_gate_that_may_not_be_executed_any_more_is_a_change(tmp_path: Path) -> None:
+    """Its permissions are injected, too."""
+    top = changed(tmp_path, {**full("k", runs("./m.sh")), "k/crucible.toml": MANIFEST, "k/m.sh": "x"}, {})
+    (top / "k" / "m.sh").chmod(0o755)
+    commit(top)
+    assert told(top)["k"] == ("changed", ['the injected "m.sh" may be executed now'])
+    git(top, "tag", "-f", "base")
+    (top / "k" / "m.sh").chmod(0o644)
+    commit(top)
+    assert told(top)["k"] == ("changed", ['the injected "m.sh" may not be executed any more'])
+
+
+MANAGED = """\
+[agent]
+model = "small"
+method_prompt = "method.txt"
+goal_file = "../goals/goal.txt"
+toolbox_dir = "tools"
+[agent.env]
+LEVEL = "1"
+[search]
+wide = 2
+approaches = ["a", "b"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"k/method.txt": "y"}, 'the content of "method.txt", which agents are told or given, changed'),
+        ({"goals/goal.txt": "y"}, 'the content of "../goals/goal.txt", which agents are told or given, changed'),
+        ({"k/tools/a/SKILL.md": "y"}, 'the content of "tools/a/SKILL.md", which agents are told or given, changed'),
+        ({"k/tools/b.md": "y"}, 'agents are told or given "tools/b.md" now'),
+        ({"k/tools/a/SKILL.md": None}, 'agents are told or given "tools/a/SKILL.md" no more'),
+        ({"k/crucible.toml": MANAGED.replace("small", "large")}, '"agent.model" of the manifest changed'),
+        ({"k/crucible.toml": MANAGED.replace('"1"', '"2"')}, '"agent.env.LEVEL" of the manifest changed'),
+        ({"k/crucible.toml": MANAGED.replace("wide = 2", "wide = 1")}, '"search.wide" of the manifest changed'),
+        ({"k/crucible.toml": f"{MANAGED}[budget]\ncost = 5\n"}, '"budget.cost" of the manifest is new'),
+    ],
+)  # fmt: skip
+def test_what_agents_are_told_and_run_with_is_named(
+    tmp_path: Path, change: dict[str, str | bytes | None], sentence: str
+) -> None:
+    """As a prompt that changed is."""
+    before = {
+        **full("k", AGENT), "k/crucible.toml": MANAGED, "k/method.txt": "x", "goals/goal.txt": "x",
+        "k/tools/a/SKILL.md": "x",
+    }  # fmt: skip
+    assert told(changed(tmp_path, before, change)) == {"k": ("changed", [sentence])}
+
+
+def test_the_values_of_an_environment_are_not_repeated(tmp_path: Path) -> None:
+    """They may be what nobody should post."""
+    before = {**full("k", AGENT), "k/crucible.toml": MANAGED}
+    top = changed(tmp_path, before, {"k/crucible.toml": MANAGED.replace('"1"', '"hidden"')})
+    assert b"hidden" not in review(top).out
+
+
+def test_the_block_of_the_manifest_is_what_runs(tmp_path: Path) -> None:
+    """One that was loosened beside a source that was not is weaker, and one that is only stale is not."""
+    top = repository(tmp_path)
+    commit(top, {**full("k"), "k/crucible.toml": "# mine\n"})
+    crucible("plan", "compile-workflow", "--file", "workflow.star", "--manifest", "crucible.toml", cwd=top / "k")
+    commit(top)
+    git(top, "tag", "base")
+    manifest = (top / "k" / "crucible.toml").read_text(encoding="utf-8")
+    commit(top, {"k/crucible.toml": manifest.replace("threshold = 12.0", "threshold = 11.0")})
+    verdict, says = told(top)["k"]
+    assert (verdict, says) == ("weakened", ['in [workflow] of the manifest: "gate" has a looser threshold'])
+    commit(top, {"k/crucible.toml": manifest, **full("k", SOURCE.replace('"make"', '"make all"'))})
+    assert told(top)["k"] == ("changed", ['"build" runs another command'])
+
+
+def test_nothing_that_a_repository_says_of_itself_hides_a_change(tmp_path: Path) -> None:
+    """Neither what .gitmodules ignores, nor attributes, nor settings of git."""
+    top = repository(tmp_path)
+    commit(
+        top,
+        {
+            "k/workflow.star": runs("make"),
+            "k/crucible.toml": IN_REPOSITORY.format("."),
+            "k/Makefile": "1",
+            ".gitattributes": "* -diff binary export-ignore\n",
+            ".gitmodules": '[submodule "t"]\n\tpath = k/tools\n\turl = ./t\n\tignore = all\n',
+        },
+    )
+    for setting in ("diff.ignoreSubmodules=all", "core.fileMode=false", "diff.external=true", "core.quotePath=true"):
+        git(top, "config", *setting.split("="))
+    for tag, number in (("base", "1"), ("later", "2")):
+        git(top, "update-index", "--add", "--cacheinfo", f"160000,{number * 40},k/tools")
+        git(top, "commit", "-q", "--allow-empty", "-m", tag)
+        git(top, "tag", tag)
+    assert told(top) == {"k": ("changed", ['files changed that the commands may run or read: "tools"'])}
+
+
+def test_a_shallow_clone_is_told_what_it_lacks(tmp_path: Path) -> None:
+    """What the base branch did is not blamed on the change."""
+    top = changed(tmp_path / "r", full("one"), full("one", WEAKER))
+    git(top, "checkout", "-q", "-B", "other", "base")
+    commit(top, full("two"))
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth", "1", "--no-single-branch", f"file://{top}", str(clone))
+    for head, base in (("origin/main", "origin/other"), ("origin/main", "base~1")):
+        done = crucible("review", "--base", base, "--head", head, cwd=clone)
+        assert (done.status, done.out) == (2, b"")
+        assert b"fetch-depth: 0" in done.err
+    git(clone, "fetch", "-q", "--unshallow")
+    done = crucible("review", "--base", "origin/other", "--head", "origin/main", "--format", "json", cwd=clone)
+    assert [pack["path"] for pack in json.loads(done.out)["packs"]] == ["one"]
+
+
 def test_a_submodule_that_moved_is_a_change(tmp_path: Path) -> None:
     """What is injected out of it is another thing."""
     repository(tmp_path)
@@ -174,11 +364,53 @@ def test_a_submodule_that_moved_is_a_change(tmp_path: Path) -> None:
 
 
 def test_pictures_that_cannot_be_written_are_2(tmp_path: Path) -> None:
-    """As for a diff; nothing is printed."""
+    """As for a diff; the review is printed all the same, and its own exit code goes before."""
     top = changed(tmp_path, full("k"), full("k", WEAKER))
-    for folder in ("k/workflow.star", "/dev/null/x"):
+    said = review(top)
+    for folder in ("k/workflow.star", "/dev/null/x", "x" * 300):
         done = review(top, "--render", folder)
-        assert (done.status, done.out) == (2, b"")
+        assert (done.status, done.out) == (2, said.out)
+        assert folder.encode() in done.err
+        assert review(top, "--render", folder, "--fail-on", "weakened").status == 1
+
+
+def test_every_pack_has_pictures_of_its_own(tmp_path: Path) -> None:
+    """However long its path is, and whatever it has for other marks."""
+    folders = ["a b", "a+b", "a-b", *("/".join(["x" * 120, "y" * 120, last]) for last in ("z" * 100, "z" * 99))]
+    top = changed(tmp_path, {"x": ""}, {f"{folder}/workflow.star": SOURCE for folder in folders})
+    pictures = [name for pack in packs(top, "--render", "p").values() for name in pack["pictures"]]
+    assert len(set(pictures)) == len(folders)
+    assert sorted(pictures) == sorted(f"p/{name}" for name in os.listdir(top / "p"))
+
+
+@pytest.mark.parametrize("style", ["markdown", "github", "json"])
+def test_no_line_of_a_review_is_a_command(tmp_path: Path, style: str) -> None:
+    """Whatever a pack prints and runs, and however its folder is called; what is meant as one has our form."""
+    source = SOURCE.replace('"make"', '"make ##[add-mask]g"')
+    prints = 'print("::add-mask::x")\nprint(" ::add-mask::y")\nprint("##[add-mask]z")\n'
+    after = prints + source.replace("threshold = 12", "threshold = 11").replace("]g", "]h")
+    top = changed(tmp_path, {}, {"::stop-commands::tok/workflow.star": source})
+    git(top, "tag", "-f", "base")
+    commit(top, {"::stop-commands::tok/workflow.star": after})
+    options = ("review", "--base", "base", "--head", "main", "--format", style)
+    done = crucible(*options, cwd=top, env={"GITHUB_ACTIONS": "true"})
+    assert done.status == 0
+    said = done.err if style == "json" else done.out + b"\n" + done.err
+    assert b"add-mask" in done.err
+    lines = [line.strip() for line in said.decode().splitlines()]
+    assert not [line for line in lines if line.startswith("::") and not line.startswith("::warning ")]
+    assert not [line for line in lines if "##[" in line and not line.startswith("::warning ")]
+
+
+def test_a_source_that_is_a_link_to_nowhere_is_named(tmp_path: Path) -> None:
+    """It is what is wrong, and not the manifest that is missing beside it."""
+    top = changed(tmp_path, full("k"), {})
+    (top / "k" / "workflow.star").unlink()
+    (top / "k" / "workflow.star").symlink_to("/etc/passwd")
+    commit(top, {})
+    pack = packs(top)["k"]
+    assert pack["verdict"] == "unknown"
+    assert [each["message"].partition(" ")[0] for each in pack["diagnostics"]] == ["k/workflow.star"]
 
 
 def test_the_file_that_is_injected_is_part_of_the_gate(tmp_path: Path) -> None:
@@ -223,7 +455,7 @@ def test_what_the_base_branch_did_meanwhile_is_not_the_changes_doing(tmp_path: P
 
 
 def test_histories_without_a_common_commit_are_compared_as_they_are(tmp_path: Path) -> None:
-    """A shallow clone has no other."""
+    """As they never met, all is the change's doing."""
     top = changed(tmp_path, full("one"), full("one"))
     git(top, "checkout", "-q", "--orphan", "lonely")
     commit(top, full("one", WEAKER))
@@ -356,6 +588,29 @@ def test_a_review_is_the_same_twice(tmp_path: Path) -> None:
             for where, seed in ((top, "1"), (top / "k", "2"))
         }
         assert len(found) == 1
+
+
+CHOOSING = """\
+params = {"way": {"type": "string", "default": "a", "choices": ["a", "b"]}}
+text = prompt_file("texts/%s.md" % param("way"))
+check = command(name = "check", run = "./check.sh")
+workflow(type = "playbook", tasks = [check, agent(name = "x", prompt = text, depends_on = [check])])
+"""
+
+
+def test_what_only_a_launch_does_is_reviewed(tmp_path: Path) -> None:
+    """A weakening for one choice, and a file that is read for one; each form tells the launch."""
+    before = {"k/workflow.star": CHOOSING, "k/texts/a.md": "A", "k/texts/b.md": "B"}
+    weaker = CHOOSING.replace('"./check.sh"', '"./check.sh" if param("way") == "a" else "true"')
+    top = changed(tmp_path, before, {"k/texts/b.md": "C"})
+    assert [(each["class"], each["launch"]) for each in packs(top)["k"]["changes"]] == [("changed", {"way": "b"})]
+    git(top, "tag", "-f", "base")
+    commit(top, {"k/workflow.star": weaker})
+    assert [(each["class"], each["launch"]) for each in packs(top)["k"]["changes"]] == [("weakened", {"way": "b"})]
+    assert b"| **weakened** | with `way = b`: `check` runs a command now that cannot fail |" in review(top).out
+    done = review(top, "--format", "github", "--fail-on", "weakened")
+    assert done.status == 1
+    assert b'with way = b: "check" runs a command now that cannot fail' in done.out
 
 
 # The example of a workflow for GitHub

@@ -183,7 +183,7 @@ def test_a_hostile_tree_writes_nowhere_else(tmp_path: Path, monkeypatch: pytest.
     )
     with Repository(str(top)) as repo, repo.tree(tree).directory("") as directory:
         made = sorted(str(path.relative_to(directory)) for path in Path(directory).rglob("*"))
-        assert made == ["a", "a/evil", "workflow.star"]
+        assert made == [".git", "a", "a/evil", "workflow.star"]
     assert list(outside.iterdir()) == []
     assert list((tmp_path / "t").iterdir()) == []
 

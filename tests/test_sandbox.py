@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packs import children, descriptors
+from packs import END, children, compiled, descriptors
 
 from crucible.compiler.frontend import sandbox
 from crucible.compiler.frontend.limits import LIMITS, Limits
@@ -162,6 +162,7 @@ def test_what_was_written_before_the_end_is_read(start: Start) -> None:
         ("receive(); os.write(1, b'\\0\\0\\0\\7{'); os._exit(7)", "evaluator-crashed", "exit status 7"),
         ("receive(); os.kill(os.getpid(), signal.SIGALRM)", "limit-exceeded", "60 s"),
         ("receive(); os.kill(os.getpid(), signal.SIGXCPU)", "limit-exceeded", "60 s"),
+        ("receive(); os.kill(os.getpid(), signal.SIGPROF)", "limit-exceeded", "processor time here"),
         (
             "receive(); os.write(2, b'thread panicked\\nat x.rs'); time.sleep(60)",
             "evaluator-crashed",
@@ -348,15 +349,65 @@ def test_who_waits_long_is_asked_once_and_may_give_up(start: Start, monkeypatch:
             child.ask({})
 
 
+def test_what_the_parent_does_between_two_requests_is_no_time_of_the_child(start: Start) -> None:
+    """The clock stands still meanwhile."""
+    with start("while True: send(receive())", LIMITS._replace(seconds=3)) as child:
+        assert child.ask({"a": 1}) == {"a": 1}
+        time.sleep(4)
+        assert child.ask({"a": 2}) == {"a": 2}
+
+
+WITHOUT_A_LIST = """
+import builtins
+opening = builtins.open
+def refuse(path, *rest, **named):
+    if path == "/proc/self/statm":
+        raise FileNotFoundError(path)
+    return opening(path, *rest, **named)
+builtins.open = refuse
+"""
+WITHOUT_A_LIMIT = """
+import resource
+limit = resource.setrlimit
+limit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+def refuse(name, both):
+    if name in (resource.RLIMIT_AS, OTHER):
+        raise ValueError("no")
+    limit(name, both)
+resource.setrlimit = refuse
+"""
+GROWING = "def f():\n    x = []\n    for i in range(20000):\n        x.append(str(i) * 5000)\n    return x\n\nf()\n"
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [WITHOUT_A_LIST, WITHOUT_A_LIMIT.replace("OTHER", "-1"), WITHOUT_A_LIMIT.replace("OTHER", "resource.RLIMIT_DATA")],
+    ids=["no list of pages", "no limit of the address space", "no limit at all"],
+)
+def test_the_heap_is_bounded_whatever_the_system_tells_and_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patch: str
+) -> None:
+    """A source of half a gigabyte ends at the ceiling of the heap, and one that needs little is compiled."""
+    monkeypatch.setattr(
+        sandbox, "_PROGRAM", sandbox._PROGRAM.replace("from crucible", f"exec({patch!r});from crucible", 1)
+    )
+    assert compiled(tmp_path, END).diagnostics == []
+    (diagnostic,) = compiled(tmp_path, GROWING + END).diagnostics
+    assert diagnostic.code == "limit-exceeded"
+    assert "64 MiB" in diagnostic.message
+
+
 def test_the_ceilings_travel_with_the_request(start: Start) -> None:
     """Those of the process are the first message, before anything of the pack."""
     limits = Limits(ticks=5, call_depth=6, constructed=7, value_depth=8, calls=9, elements=10, printed_lines=11)
+    limits = limits._replace(text_bytes=12)
     assert evaluation_config(limits) == {
         "ticks": 5,
         "call_depth": 6,
         "constructed": 7,
         "calls": 9,
         "elements": 10,
+        "text_bytes": 12,
         "printed": 12,
         "value_depth": 8,
     }

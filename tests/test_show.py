@@ -123,13 +123,13 @@ def test_table_verdict_what_if_and_data_agree(capabilities: tuple[str, ...], cru
     assert ("every need taken as met" in drawn) is (not capabilities)
 
 
-def test_a_task_may_be_called_each(crucible: Crucible) -> None:
-    """It is a line of the table of single failures, as --help says."""
+def test_a_task_that_is_called_each_goes_before_the_table(crucible: Crucible) -> None:
+    """It fails alone or with others, and in a picture."""
     source = 'workflow(type = "custom", tasks = [command(name = n, run = "x") for n in ("each", "b")])\n'
     Path("workflow.star").write_text(source, encoding="utf-8")
-    assert crucible(*SHOW, "--fail", "each")[1].splitlines()[1].startswith("each ")
-    with pytest.raises(SystemExit):
-        crucible("show", "--help")
+    assert "if each failed, the run would be" in crucible(*SHOW, "--fail", "each")[1]
+    assert "if each and b failed" in crucible(*SHOW, "--fail", "each", "--fail", "b")[1]
+    assert crucible(*SHOW, "--fail", "each", "--format", "dot")[0] == 0
 
 
 def test_what_cannot_run_is_greyed(crucible: Crucible) -> None:
@@ -233,6 +233,49 @@ def test_render_writes_the_picture_beside_the_source(crucible: Crucible, tmp_pat
     assert crucible("render", "--file", "workflow.star", "--output", str(tmp_path / "x.svg"))[0] == 0
     assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ladder", "x.svg"]
+
+
+@pytest.mark.parametrize("name", ["x.svg", "x.DOT", "x.png", "-"])
+def test_the_ending_of_a_name_chooses_the_format(name: str, tmp_path: Path) -> None:
+    """Of a picture; - is standard output."""
+    begin = {"x.svg": b"<?xml", "x.DOT": b"digraph"}.get(name, PNG)
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "crucible.cli.main",
+        "plan",
+        "render",
+        "--file",
+        str(LADDER / "workflow.star"),
+    ]
+    path = name if name == "-" else str(tmp_path / name)
+    done = subprocess.run([*command, "--output", path], cwd=tmp_path, capture_output=True, check=True)
+    assert done.stdout.startswith(begin) if name == "-" else (tmp_path / name).read_bytes().startswith(begin)
+    assert os.listdir(tmp_path) == [name] * (name != "-")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("render", "--output", ""),
+        ("render", "--output", "x.jpg"),
+        ("render", "--output", "x"),
+        ("render", "--output", "x.json"),
+        ("render", "--output", ".png"),
+        ("show", "--output", ""),
+        ("show", "--format", "png", "--output", "x.svg"),
+        ("show", "--format", "svg", "--output", "x.PNG"),
+        ("show", "--output", "x.dot"),
+    ],
+)
+def test_a_name_that_says_another_format_is_wrong_usage(crucible: Crucible, arguments: tuple[str, ...]) -> None:
+    """Nothing is written, least of all beside the source."""
+    before = sorted(os.listdir())
+    status, out, err = crucible(*arguments, "--file", "workflow.star")
+    assert (status, out) == (2, "")
+    assert "--output" in err
+    assert sorted(os.listdir()) == before
 
 
 def test_a_broken_drawing_program_leaves_the_old_picture(

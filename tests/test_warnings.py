@@ -6,6 +6,7 @@ import pytest
 from packs import At, Shown, shown, write
 
 from crucible.compiler.analysis import lint
+from crucible.compiler.analysis.lint.scripts import scripts
 from crucible.compiler.facts import ManifestFacts
 from crucible.compiler.fix import edited
 from crucible.compiler.pipeline import Compiled, Options, compile_file
@@ -745,3 +746,23 @@ def test_ir_by_hand_has_the_warnings_of_the_graph(tmp_path: Path) -> None:
     missing = {("script-not-in-pack", line) for line in (6, 11, 16)}
     assert found == {("redundant-dependency", 17), *missing}
     assert result.workflow is not None
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["# " + "a" * 250_000 + "!", "# a" + " " * 250_000 + "!", "# a:" + " \t" * 120_000 + "b!", "# a " * 60_000 + "!"],
+    ids=["a word", "blanks", "blanks behind a colon", "many words"],
+)
+def test_a_long_comment_is_read_once(tmp_path: Path, comment: str) -> None:
+    """What might be a suppression is looked for in time that grows with the comment, whatever stands in it."""
+    assert warnings(tmp_path, f"{comment}\n{ONE}") == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["./" + "a" * 2_000_000, "./a.sh " * 300_000, "'" * 999_999, '"\\' * 500_000, "./a.sh\n" * 300_000],
+    ids=["a word", "many words", "quotes", "escapes", "many lines"],
+)
+def test_a_long_command_is_read_once(command: str) -> None:
+    """Scripts are looked for in the lines that people write, and in no time in others."""
+    assert scripts(command) in ([], ["a.sh"])

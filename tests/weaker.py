@@ -1,5 +1,6 @@
 """Every way to make a workflow prove less that the definition of weakened names, for any workflow (tooling.md §5)."""
 
+import ast
 import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -151,3 +152,40 @@ def _of_an_operation(workflow: ir.Workflow, task: ir.EngineTask) -> Iterator[tup
             moved = tuple(name if each == task.source else each for each in task.depends_on)
             if len(set(moved)) == len(moved):
                 yield f"{task.name} on {name}", with_task(workflow, task.name, source=name, depends_on=moved)
+
+
+# A condition that holds for some launches of the playbook among the golden packs, but for none without values.
+_WHEN = (
+    'param("component") == "client"',
+    'param("component") not in ["server", "client"]',
+    'param("attempts") > 7',
+    'param("attempts") == 6',
+    'param("confidence") > 0.95',
+    'not param("confidence") > 0.1',
+    'param("reply")',
+    'len(param("labels")) > 2',
+    'param("component") == "docs" and param("reply")',
+    'param("attempts") >= 9 and param("component") == "docs"',
+)
+_WEAKER = {"run": '"true"', "required": "False", "emits": "[]"}
+_USUAL = {"required": "True"}
+
+
+def weaker_under_a_launch(source: str) -> Iterator[tuple[str, str]]:
+    """Yield sources that prove less under some launches, with what was done when: each way and each condition."""
+    ways = [
+        (call, field, given.get(field, _USUAL.get(field)))
+        for call in ast.walk(ast.parse(source))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("agent", "command")
+        for given in [{keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}]
+        for field in _WEAKER
+        if given.get(field, _USUAL.get(field)) not in (None, "False", "param('reply')")
+        if field != "required" or "depends_on" in given  # others need the first one, and may not then
+    ]
+    for number in range(max(len(ways), len(_WHEN))):
+        when = _WHEN[number % len(_WHEN)]
+        call, field, value = ways[number % len(ways)]
+        given = {keyword.arg or "": ast.unparse(keyword.value) for keyword in call.keywords}
+        given[field] = f"{_WEAKER[field]} if {when} else {value}"
+        text = f"{ast.unparse(call.func)}({', '.join(f'{name} = {each}' for name, each in given.items())})"
+        yield f"{given['name']} {field} when {when}", source.replace(ast.get_source_segment(source, call) or "", text)

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from crucible.compiler.frontend.external import has_mark
 from crucible.compiler.frontend.vocabulary import Argument, Constructor, Type, owners_of
+from crucible.schemas.diagnostic import brief
 from crucible.schemas.ir import is_finite
 from crucible.schemas.spelling import hint, nearest
 
@@ -123,6 +124,8 @@ def bind(
             problems.extend(_missing(constructor, bound, unknown))
         if "threshold" in constructor.rows:
             problems.extend(_pair(bound, unknown))
+    for place, problem in enumerate(problems):
+        problems[place] = problem._replace(message=brief(problem.message))
     return bound
 
 

@@ -19,6 +19,7 @@ class Limits(NamedTuple):
     constructed: int = 1_024
     calls: int = 4_096
     elements: int = 65_536
+    text_bytes: int = 32 * MIB  # of all arguments together, as they lie in memory; what print() shows counts
     prompt_bytes: int = 256 * KIB
     all_prompt_bytes: int = MIB
     json_bytes: int = 16 * MIB
@@ -29,6 +30,10 @@ class Limits(NamedTuple):
     value_depth: int = 128
     printed_lines: int = 100
     data_nesting: int = 64
+    data_items: int = 100_000  # keys, values and comments of a manifest or of IR by hand
+    ignore_bytes: int = 64 * KIB  # of the .gitignore files that hold at one place
+    data_lines: int = 524_288
+    data_string: int = 4 * MIB  # characters
     mistakes: int = 1_000
 
 

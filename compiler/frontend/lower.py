@@ -13,9 +13,10 @@ from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.origins import FIELDS, Call, CallFinding, InCall, Origins
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE
 from crucible.schemas import ir
-from crucible.schemas.diagnostic import At
+from crucible.schemas.diagnostic import At, brief
 from crucible.schemas.spelling import MOST_SEARCHED, hint
 
+_MOST_FINDINGS: Final = 10_000  # more than anybody is shown, echoes left out
 _LOOP: Final = ("propose", "apply", "measure", "decide")
 _BEHIND_EXTRAS: Final = ("apply", "measure", "decide")
 _SOURCES: Final = {"grade": ("score", "tiebreak"), "decide": ("measurement",)}
@@ -114,7 +115,8 @@ class Lowering:
     def _report(
         self, code: str, message: str, place: InCall, *related: tuple[str, InCall], suggestion: str | None = None
     ) -> None:
-        self._findings.append(CallFinding(code, message, place, related, suggestion))
+        if len(self._findings) < _MOST_FINDINGS:
+            self._findings.append(CallFinding(code, brief(message), place, related, suggestion))
 
     # Arguments
 

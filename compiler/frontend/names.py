@@ -188,6 +188,7 @@ class _Reader:
         self._lane = lane
         self._constructors = constructors_of(lane)
         self._meant: dict[tuple[str, _Scope, Collection[str]], str | None] = {}
+        self._exports: dict[object, tuple[set[str], set[str]]] = {}  # of a path: what a load may name, what it loads
         self.names: list[NameProblem] = []
         self.arguments: list[CallProblem] = []
         self.blocks: list[Block] = []
@@ -313,8 +314,9 @@ class _Reader:
         meant: set[str] = set()
         path = load.path.value
         module = modules.get(path) if isinstance(path, str) else None
-        known = exports(module) if module else set()
-        brought = loaded_names(module) if module else set()
+        if path not in self._exports:
+            self._exports[path] = (exports(module), loaded_names(module)) if module else (set(), set())
+        known, brought = self._exports[path]
         for symbol in load.symbols:
             word = str(symbol.symbol.value)
             span = symbol.symbol.span

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Self
 
 from crucible.compiler.frontend.external import has_mark
 from crucible.compiler.frontend.limits import Limits
-from crucible.schemas.spelling import nearest
+from crucible.schemas.spelling import MOST_SEARCHED, nearest
 
 STANDARD_LIBRARY: Final = "@crucible//"
 _BLOCK: Final = 1 << 16
@@ -50,22 +50,53 @@ def normalise(path: str) -> str | Refusal:
     return "/".join(parts)
 
 
+class _Listing:
+    """What a directory holds: its names, and the same without their case."""
+
+    def __init__(self, names: list[bytes]) -> None:
+        self.names = frozenset(names)
+        self._texts: tuple[str, ...] | None = None
+        self._by_fold: dict[str, str] = {}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the names that are text, in order."""
+        if self._texts is None:
+            self._texts = tuple(sorted(name.decode() for name in self.names if _is_text(name)))
+        return self._texts
+
+    def in_another_case(self, part: str) -> str | None:
+        """Return the first name that differs from a component in nothing but case."""
+        if not self._by_fold:
+            self._by_fold = {text.casefold(): text for text in reversed(self.texts)}
+        found = self._by_fold.get(part.casefold())
+        return None if found == part else found
+
+
 class Pack:
     """A directory of files that sources may name; holds one descriptor until it is closed.
 
+    A directory on the way to one is listed once; only so many names that it has not are searched for what they mean.
     ``opened`` has the normalised paths of the prompt files served so far, in order of first use.
     ``unsaved`` has the bytes that an editor holds of files, by their normalised paths: they stand for what
     the disk has of a file, or for one that it has not yet, and for nothing that the policy refuses.
     """
 
-    def __init__(self, directory: str, limits: Limits, unsaved: Mapping[str, bytes] | None = None) -> None:
-        """Open the directory; raises OSError when there is none."""
-        self._directory = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def __init__(
+        self, directory: str, limits: Limits, unsaved: Mapping[str, bytes] | None = None, root: str | None = None
+    ) -> None:
+        """Open the directory, which a search below ``root`` found, or somebody named; raises OSError."""
+        if root is None:
+            self._directory = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        else:
+            self._directory = open_found(directory, root)
         self._unsaved = unsaved or {}
         self._limits = limits
         self._prompts: dict[str, str | Refusal] = {}
         self._prompt_bytes = 0
         self._source_bytes = 0
+        self._listings: dict[str, _Listing] = {}
+        self._meant: dict[tuple[str, str], str | None] = {}
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -117,22 +148,29 @@ class Pack:
 
     def module(self, path: str) -> tuple[str, bytes] | Refusal:
         """Return the normalised path and the bytes of a module; charge() counts them."""
-        if path.startswith(STANDARD_LIBRARY):
-            return _standard_module(path)
-        name = normalise(path)
+        name = module_name(path)
         if isinstance(name, Refusal):
             return name
-        if not name.endswith(".star"):
-            return Refusal("path-refused", f'load() takes files that end in .star, not "{path}"')
+        if name.startswith(STANDARD_LIBRARY):
+            return _standard_module(name)
         data = self._read(name, self._limits.source_bytes, "one source file")
         return data if isinstance(data, Refusal) else (name, data)
 
     def has(self, path: str) -> bool:
-        """Tell whether there is a regular file, perhaps behind a link, at a path without ".." below the pack."""
+        """Tell whether there is a regular file, or a link, at a path without ".." below the pack.
+
+        Where a link leads is not looked at: whether there is something is nothing that a pack may find out.
+        """
+        parts = [part for part in path.split("/") if part not in ("", ".")]
+        mode = 0
         try:
-            return stat.S_ISREG(os.stat(path, dir_fd=self._directory).st_mode)
+            for depth in range(1, len(parts) + 1):
+                mode = os.stat("/".join(parts[:depth]), dir_fd=self._directory, follow_symlinks=False).st_mode
+                if stat.S_ISLNK(mode):
+                    return True
         except (OSError, ValueError):
             return False
+        return stat.S_ISREG(mode)
 
     def charge(self, size: int) -> Refusal | None:
         """Count a source against the ceiling of all sources together."""
@@ -176,7 +214,7 @@ class Pack:
         directory = os.dup(self._directory)
         try:
             for depth in range(name.count("/") + 1):
-                opened = _open_below(directory, name, depth)
+                opened = self._open_below(directory, name, depth)
                 if isinstance(opened, Refusal):
                     return opened
                 os.close(directory)
@@ -187,62 +225,98 @@ class Pack:
         finally:
             os.close(directory)
 
-
-def _open_below(directory: int, name: str, depth: int) -> int | Refusal:
-    """Open the component of a path at a depth, in the directory that the ones before it lead to, or say why not."""
-    part, folder = name.split("/")[depth], depth < name.count("/")
-    encoded = part.encode(errors="surrogatepass")
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_DIRECTORY if folder else 0)
-    try:
-        opened = os.open(encoded, flags, dir_fd=directory)
-    except OSError as error:
-        return _why_not(directory, name, depth, error)
-    # A file system that ignores case opens what another would not find.
-    try:
-        if encoded in _names(directory):
+    def _open_below(self, directory: int, name: str, depth: int) -> int | Refusal:
+        """Open the component of a path at a depth, in the directory that the ones before it lead to, or say why not."""
+        part, folder = name.split("/")[depth], depth < name.count("/")
+        encoded = part.encode(errors="surrogatepass")
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_DIRECTORY if folder else 0)
+        try:
+            opened = os.open(encoded, flags, dir_fd=directory)
+        except OSError as error:
+            return self._why_not(directory, name, depth, error)
+        # A file system that ignores case opens what another would not find.
+        try:
+            listing = self._listed(directory, name, depth)
+            if encoded not in listing.names and listing.in_another_case(part) is None:
+                listing = self._listed(directory, name, depth, anew=True)  # it may have come since
+        except OSError as error:
+            os.close(opened)
+            return _unreadable(name, error)
+        if encoded in listing.names:
             return opened
-    except OSError as error:
         os.close(opened)
+        return _wrong_case(listing, name, depth) or _missing(name)
+
+    def _listed(self, directory: int, name: str, depth: int, *, anew: bool = False) -> _Listing:
+        """Return what the directory holds that a path leads to at a depth; raises OSError when nobody may list it."""
+        above = "/".join(name.split("/")[:depth])
+        if anew or above not in self._listings:
+            self._listings[above] = _Listing(_names(directory))
+        return self._listings[above]
+
+    def _why_not(self, directory: int, name: str, depth: int, error: OSError) -> Refusal:
+        """Explain a failed open of one component."""
+        part, folder = name.split("/")[depth], depth < name.count("/")
+        encoded = part.encode(errors="surrogatepass")
+        try:
+            mode = os.stat(encoded, dir_fd=directory, follow_symlinks=False).st_mode
+        except OSError:
+            mode = 0
+        if stat.S_ISLNK(mode):
+            return Refusal("path-refused", f'"{part}" in "{name}" is a symbolic link; a path goes through none')
+        if folder and mode and not stat.S_ISDIR(mode):
+            return Refusal("path-refused", f'"{part}" in "{name}" is not a directory')
+        if mode and not folder and not stat.S_ISREG(mode):
+            return Refusal("path-refused", f'"{name}" is not a regular file; name one')
+        if error.errno == errno.ENOENT:
+            try:
+                listing = self._listed(directory, name, depth)
+            except OSError:
+                return _missing(name)
+            return _wrong_case(listing, name, depth) or _missing(name, self._near(listing, name, depth))
+        if error.errno == errno.ENAMETOOLONG:
+            return Refusal("path-refused", "the path is longer than the file system takes")
         return _unreadable(name, error)
-    os.close(opened)
-    return _wrong_case(directory, name, depth) or Refusal("file-not-found", f'"{name}" does not exist in the pack')
+
+    def _near(self, listing: _Listing, name: str, depth: int) -> str | None:
+        """Return the path that was most likely meant by one whose component at a depth is not there."""
+        parts = name.split("/")
+        key = ("/".join(parts[:depth]), parts[depth])
+        if key not in self._meant and len(self._meant) < MOST_SEARCHED:
+            self._meant[key] = nearest(parts[depth], listing.texts)
+        guess = self._meant.get(key)
+        return guess and _with_part(name, depth, guess)
+
+
+def _missing(name: str, meant: str | None = None) -> Refusal:
+    """Say that a file is not there."""
+    tail = f'; did you mean "{meant}"?' if meant else ""
+    return Refusal("file-not-found", f'"{name}" does not exist in the pack{tail}', meant)
+
+
+def _wrong_case(listing: _Listing, name: str, depth: int) -> Refusal | None:
+    """Say that a file of that name exists in another case, if one does."""
+    entry = listing.in_another_case(name.split("/")[depth])
+    if entry is None:
+        return None
+    meant = _with_part(name, depth, entry)
+    message = f'"{name}" differs in case from "{meant}", the file in the pack; did you mean "{meant}"?'
+    return Refusal("path-refused", message, meant)
+
+
+def module_name(path: str) -> str | Refusal:
+    """Return the normalised path that a load names, or why its spelling is refused."""
+    if path.startswith(STANDARD_LIBRARY):
+        return path
+    name = normalise(path)
+    if not isinstance(name, Refusal) and not name.endswith(".star"):
+        return Refusal("path-refused", f'load() takes files that end in .star, not "{path}"')
+    return name
 
 
 def _names(directory: int) -> list[bytes]:
     """List a directory as bytes, whatever the locale."""
     return [os.fsencode(entry) for entry in os.listdir(directory)]
-
-
-def _why_not(directory: int, name: str, depth: int, error: OSError) -> Refusal:
-    """Explain a failed open of one component."""
-    part, folder = name.split("/")[depth], depth < name.count("/")
-    encoded = part.encode(errors="surrogatepass")
-    try:
-        mode = os.stat(encoded, dir_fd=directory, follow_symlinks=False).st_mode
-    except OSError:
-        mode = 0
-    if stat.S_ISLNK(mode):
-        return Refusal("path-refused", f'"{part}" in "{name}" is a symbolic link; a path goes through none')
-    if folder and mode and not stat.S_ISDIR(mode):
-        return Refusal("path-refused", f'"{part}" in "{name}" is not a directory')
-    if mode and not folder and not stat.S_ISREG(mode):
-        return Refusal("path-refused", f'"{name}" is not a regular file; name one')
-    if error.errno == errno.ENOENT:
-        wrong = _wrong_case(directory, name, depth)
-        if wrong:
-            return wrong
-        try:
-            known = [entry.decode() for entry in _names(directory) if _is_text(entry)]
-        except OSError:
-            known = []
-        guess = nearest(part, known)
-        if guess is None:
-            return Refusal("file-not-found", f'"{name}" does not exist in the pack')
-        meant = _with_part(name, depth, guess)
-        return Refusal("file-not-found", f'"{name}" does not exist in the pack; did you mean "{meant}"?', meant)
-    if error.errno == errno.ENAMETOOLONG:
-        return Refusal("path-refused", "the path is longer than the file system takes")
-    return _unreadable(name, error)
 
 
 def _unreadable(name: str, error: OSError) -> Refusal:
@@ -255,21 +329,6 @@ def _is_text(entry: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _wrong_case(directory: int, name: str, depth: int) -> Refusal | None:
-    """Say that a file of that name exists in another case, if one does."""
-    part = name.split("/")[depth]
-    try:
-        entries = _names(directory)
-    except OSError:
-        return None
-    for entry in sorted(entries):
-        if _is_text(entry) and entry.decode().casefold() == part.casefold() and entry.decode() != part:
-            meant = _with_part(name, depth, entry.decode())
-            message = f'"{name}" differs in case from "{meant}", the file in the pack; did you mean "{meant}"?'
-            return Refusal("path-refused", message, meant)
-    return None
 
 
 def _with_part(name: str, depth: int, other: str) -> str:
@@ -305,15 +364,21 @@ def over(ceiling: str, most: int, measured: int) -> Refusal:
     return Refusal("limit-exceeded", f"{ceiling} may have at most {most:,} bytes; this is {measured:,}")
 
 
-def read_named(path: str, most: int, ceiling: str = "one source file") -> bytes | Refusal:
+def read_named(
+    path: str, most: int, ceiling: str = "one source file", *, follow: bool = True, directory: int | None = None
+) -> bytes | Refusal:
     """Read a file that a person named, at most ``most`` bytes; raise Unreadable when that is not possible.
 
     A file over the ceiling is a refusal; one that does not exist, is a directory, a device or a
-    pipe, or may not be read, is not an input at all.
+    pipe, or may not be read, is not an input at all. Without ``follow``, for a file that nobody named but the
+    pack itself, neither is a link. ``directory`` is where the path begins.
     """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, flags, dir_fd=directory)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ELOOP and not follow:
+            raise Unreadable("it is a symbolic link") from None
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise Unreadable(reason) from None
     try:
@@ -325,6 +390,36 @@ def read_named(path: str, most: int, ceiling: str = "one source file") -> bytes 
         raise Unreadable(os.strerror(error.errno or 0)) from None
     finally:
         os.close(descriptor)
+
+
+def read_found(path: str, root: str | None, most: int, ceiling: str = "one source file") -> bytes | Refusal:
+    """Read a file that a search below ``root`` found, or without it one that a person named, as ``read_named``."""
+    if root is None:
+        return read_named(path, most, ceiling)
+    folder, name = os.path.split(path)
+    try:
+        directory = open_found(folder, root)
+    except OSError as error:
+        raise Unreadable(os.strerror(error.errno or 0)) from None
+    try:
+        return read_named(name, most, ceiling, follow=False, directory=directory)
+    finally:
+        os.close(directory)
+
+
+def open_found(folder: str, root: str) -> int:
+    """Open a folder that a search below ``root`` found; the way there goes through no link. Raises OSError."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptor = os.open(root or ".", flags)
+    try:
+        for part in os.path.relpath(folder or ".", root or ".").split("/"):
+            below = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def standard_library() -> dict[str, str]:

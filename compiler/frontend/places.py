@@ -271,12 +271,13 @@ def _meaning(file: SourceFile, node: tree.Name, *, whole: bool) -> tree.Node | N
             case tree.Attribute(value=tree.Name(id=node.id), name=method):
                 if whole or method.id not in ("append", "extend"):
                     return None
-            case _ if node.id in _also_binds(other):
+            case _ if node.id in also_binds(other):
                 return None
     return found[0].value if len(found) == 1 else None
 
 
-def _also_binds(node: tree.Node) -> set[str]:
+def also_binds(node: tree.Node) -> set[str]:
+    """Return the names that a node binds, but for that of a plain assignment."""
     match node:
         case tree.Parameter(name=name) | tree.Def(name=name) | tree.LoadSymbol(local=name):
             return {name.id}

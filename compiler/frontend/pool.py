@@ -17,7 +17,8 @@ from typing import Final, Self
 from crucible.compiler.frontend.sandbox import Channel, Child, fresh, open_channel, start_program
 
 _ANSWER: Final = 8
-_START, _REAP, _LEAVE = 3.0, 1.0, 0.2  # seconds that a server has; one that was stopped has them once
+_START, _REAP, _LEAVE = 3.0, 1.0, 0.2  # seconds that a server has; one that does not answer has them once
+_LOOK: Final = 0.02  # seconds after which it is looked whether somebody has stopped it
 _KILL: Final = 9
 
 
@@ -180,11 +181,11 @@ class _Server:
         self._socket.sendall(b"r")
         self._owes_status = True
 
-    def has_answered(self) -> bool:
-        """Tell whether an answer, or the end of the server, is there to be read."""
+    def has_answered(self, seconds: float = 0) -> bool:
+        """Tell whether an answer, or the end of the server, is there to be read, or comes within some time."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(poll.poll(seconds * 1000))
 
     def status(self) -> int:
         """Return the wait status that was asked for."""
@@ -192,6 +193,11 @@ class _Server:
         return self._answer()
 
     def _answer(self) -> int:
+        """Read an answer; a server that somebody has stopped has none, and is not waited for."""
+        until = time.monotonic() + (self._socket.gettimeout() or 0)
+        while not self.has_answered(_LOOK):
+            if time.monotonic() > until or self._process.is_stopped():
+                raise TimeoutError("the evaluation server does not answer")
         data = b""
         while len(data) < _ANSWER:
             block = self._socket.recv(_ANSWER - len(data))
@@ -209,7 +215,7 @@ class _Server:
         self._socket.close()
         until = time.monotonic() + _LEAVE
         while self._process.reap(block=False) is None:
-            if time.monotonic() > until:
+            if time.monotonic() > until or self._process.is_stopped():
                 self._process.kill(_KILL)
                 self._process.reap(block=True)
                 return

@@ -19,7 +19,8 @@ _GRACE: Final = 0.5
 _OUT_OF_MEMORY: Final = 3  # the exit status of a child that has no memory left to say so
 _PATIENCE: Final = 0.2
 _SLOW: Final = 1.0
-_TERM, _KILL, _ALARM, _CPU = 15, 9, 14, 24  # as Linux and macOS number them; importing signal costs a millisecond
+# As Linux and macOS number them; importing signal costs a millisecond.
+_TERM, _KILL, _ALARM, _CPU, _PROFILED = 15, 9, 14, 24, 27
 _MOST_BYTES: Final = 64 << 20  # of all messages together
 _MOST_STDERR: Final = 4096
 _SERVED: Final = {"ask", "at", "more"}  # what a message has that is no answer
@@ -62,6 +63,15 @@ class Child:
         except ChildProcessError:  # SIGCHLD is ignored: that is inherited from whoever started us
             return 0
         return status if pid else None
+
+    def is_stopped(self) -> bool:
+        """Tell whether somebody has stopped the process; False where the system does not tell."""
+        if not hasattr(os, "waitid"):
+            return False
+        try:
+            return os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return False
 
     def dismiss(self) -> None:
         """End and reap a process that has nothing more to do, were it stopped; its channel is closed."""
@@ -128,7 +138,8 @@ class Sandbox:
         """Start the clock, and let the child set its limits before it reads anything else."""
         self._limits = limits
         self._serve = serve
-        self._deadline = time.monotonic() + limits.seconds + _GRACE
+        self._left = limits.seconds + _GRACE
+        self._deadline: float | None = None
         self._stderr = b""
         self._received = 0
         self._buffer = bytearray()
@@ -141,6 +152,7 @@ class Sandbox:
         try:
             with suppress(Death):  # the next message says so again
                 self.begin({"seconds": limits.seconds, "heap_bytes": limits.heap_bytes})
+            self._stop_clock()
         except BaseException:
             self.close()
             raise
@@ -168,7 +180,9 @@ class Sandbox:
         return self.finish()
 
     def begin(self, request: Reply) -> None:
-        """Send a request without waiting for the answer."""
+        """Send a request without waiting for the answer; the clock goes on where it stopped."""
+        if self._deadline is None:
+            self._deadline = time.monotonic() + self._left
         data = json.dumps(request, separators=(",", ":")).encode()
         self._write(len(data).to_bytes(4, "big") + data)
 
@@ -177,6 +191,7 @@ class Sandbox:
         while True:
             message = self._message()
             if not message.keys() & _SERVED:
+                self._stop_clock()
                 return message
             try:
                 reply = self._serve(message)
@@ -184,6 +199,11 @@ class Sandbox:
                 raise self._crashed("it asked for what nobody asks for") from None
             if reply is not None:
                 self.begin(reply)
+
+    def _stop_clock(self) -> None:
+        """Stop the clock until the next request: what we do between two is no part of the evaluation."""
+        if self._deadline is not None:
+            self._left, self._deadline = self._deadline - time.monotonic(), None
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -217,7 +237,8 @@ class Sandbox:
             if not block:
                 raise self._dead()
             self._buffer += block
-        data = bytes(self._buffer[:size])
+        with memoryview(self._buffer) as view:
+            data = bytes(view[:size])
         del self._buffer[:size]
         return data
 
@@ -227,7 +248,7 @@ class Sandbox:
         poll.register(self._errors, select.POLLIN)
         poll.register(self._to if writing else self._from, select.POLLOUT if writing else select.POLLIN)
         while True:
-            left = self._deadline - time.monotonic()
+            left = self._left if self._deadline is None else self._deadline - time.monotonic()
             pause = left if self.when_slow is None else min(left, _SLOW)
             ready = poll.poll(max(pause, 0) * 1000) if left > 0 else []
             if not ready and left > pause and self.when_slow is not None:
@@ -265,6 +286,8 @@ class Sandbox:
             return Death("limit-exceeded", heap_is_full(self._limits), heap=True)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (_CPU, _ALARM):
             return self._too_slow()
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == _PROFILED:
+            return Death("limit-exceeded", _allowed())
         first = said.strip().split("\n", 1)[0][:200]
         return self._crashed(first or _how(status))
 
@@ -296,6 +319,17 @@ def heap_is_full(limits: Limits) -> str:
     return f"the Starlark heap may have {limits.heap_bytes >> 20} MiB; the evaluation asked for more"
 
 
+def _allowed() -> str:
+    """Say that the evaluation took the processor time that whoever started us allows a process."""
+    import resource
+
+    seconds = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    return (
+        f"one evaluation may take {seconds} s of processor time here, by a limit of the caller (ulimit -t); "
+        "this one was still running then"
+    )
+
+
 def _how(status: int) -> str:
     """Say how a process ended."""
     if os.WIFSIGNALED(status):
@@ -315,6 +349,7 @@ def evaluation_config(limits: Limits) -> dict[str, int]:
         "constructed": limits.constructed,
         "calls": limits.calls,
         "elements": limits.elements,
+        "text_bytes": limits.text_bytes,
         "printed": limits.printed_lines + 1,
         "value_depth": limits.value_depth,
     }

@@ -25,6 +25,7 @@ class SourceFile:
         self._source: tree.Source | None = None
         self._lines: list[str] | None = None
         self.meanings: dict[tuple[str, bool], tree.Node | None] = {}  # what places.py has found names to stand for
+        self._loads: list[tree.Load] | None = None
         self._calls: dict[Position, list[tree.Call]] | None = None
 
     @property
@@ -44,9 +45,11 @@ class SourceFile:
     @property
     def loads(self) -> "list[tree.Load]":
         """Return the load statements in order."""
-        from crucible.compiler.frontend import tree
+        if self._loads is None:
+            from crucible.compiler.frontend import tree
 
-        return [statement for statement in self.source.statements if isinstance(statement, tree.Load)]
+            self._loads = [statement for statement in self.source.statements if isinstance(statement, tree.Load)]
+        return self._loads
 
     @property
     def calls(self) -> "dict[Position, list[tree.Call]]":

@@ -41,6 +41,7 @@ def plain(diff: Diff) -> list[dict[str, Any]]:
             "sentence": change.sentence,
             "old": change.old,
             "new": change.new,
+            "launch": dict(change.launch) if change.launch else None,
         }
         for change in diff.changes
     ]
@@ -83,6 +84,8 @@ def table(diff: Diff) -> list[str]:
     rows = ["| | change | before | after |", "| --- | --- | --- | --- |"]
     for change in diff.changes:
         says = change.says.format(*(code(name, in_table=True) for name in change.names))
+        if change.launch:
+            says = f"with {code(change.given, in_table=True)}: {says}"
         before, after = (code(text, in_table=True) if text else _NOTHING for text in _values(change) or ("", ""))
         kind = f"**{change.kind.value}**" if change.kind is Class.WEAKENED else change.kind.value
         rows.append(f"| {kind} | {says} | {before} | {after} |")
@@ -142,7 +145,8 @@ def marks(diff: Diff) -> tuple[Marks, Marks]:
     for change in diff.changes:
         if change.task is not None and change.kind is Class.WEAKENED:
             # The note stands under the task's name already.
-            says = change.sentence.removeprefix(f'"{change.task}" ')
+            says = change._replace(launch=()).sentence.removeprefix(f'"{change.task}" ')
+            says = f"with {change.given}: {says}" if change.launch else says
             weak.setdefault(change.task, says)
         elif change.task is not None and change.kind is not Class.COSMETIC:
             touched.setdefault(change.task, "changed")

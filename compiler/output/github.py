@@ -4,6 +4,7 @@ Pure: whoever calls knows the repository and gives each file its name from the t
 GitHub shows ten a step, so the errors come first and what is left out is counted.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -13,6 +14,7 @@ from crucible.schemas.diagnostic import Diagnostic, Severity
 _MOST: Final = 10
 _IN_MESSAGE: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _IN_PROPERTY: Final = {**_IN_MESSAGE, ":": "%3A", ",": "%2C"}
+_COMMAND: Final = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
 
 
 def to_github(diagnostics: Iterable[Diagnostic], from_top: Callable[[str], str]) -> str:
@@ -37,9 +39,9 @@ def to_github(diagnostics: Iterable[Diagnostic], from_top: Callable[[str], str])
 def to_log(text: str) -> str:
     """Return a text for the log of a step in which nothing that others wrote is a command.
 
-    A line of ours never begins with ``::``, but the older form of a command may stand anywhere.
+    A command begins with ``::``, behind nothing but blanks; the older form of one may stand anywhere.
     """
-    return text.replace("##[", "## [")
+    return _COMMAND.sub(lambda found: f"{found.group()} ", text)
 
 
 def _annotation(diagnostic: Diagnostic, from_top: Callable[[str], str]) -> str:

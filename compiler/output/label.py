@@ -16,12 +16,16 @@ from crucible.schemas.ir import Task
 FONT: Final = "Helvetica"
 MONO: Final = "Courier"
 NAME_POINTS: Final = 13
+_LONG_NAME_POINTS: Final = 10  # of a name of more lines than a few, where there is little room
+_FEW_LINES: Final = 2
 SMALL_POINTS: Final = 9
 _NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
 _ESCAPE: Final = "\\"
 _NAME_COLUMNS: Final = 30
+_BROAD_LETTERS: Final = "MWmw@%&"
 _CODE_COLUMNS: Final = 34
 _LINE_COLUMNS: Final = 40
+_OFF_THE_ARROW: Final = 14  # points
 _NOTE_LINES: Final = 2
 INK: Final = "#1b1b1f"
 FAINT: Final = "#6f6f78"
@@ -75,9 +79,18 @@ class Paint(NamedTuple):
 
 
 def node(
-    task: Task, prompts: Mapping[str, str], sessions: Mapping[str, str], paint: Paint, *, is_result: bool
+    task: Task,
+    prompts: Mapping[str, str],
+    sessions: Mapping[str, str],
+    paint: Paint,
+    *,
+    is_result: bool,
+    is_crowded: bool = False,
 ) -> dict[str, str]:
-    """Return the attributes of a task; ``sessions`` has the colour of each session."""
+    """Return the attributes of a task; ``sessions`` has the colour of each session.
+
+    ``is_crowded`` tells that it is one of so many that their room decides about the scale of the picture.
+    """
     look = LOOKS[gist.kind(task)]
     is_dead = paint.state in DEAD
     border = GREY if is_dead else look.border
@@ -87,7 +100,9 @@ def node(
     if not task.required:
         styles.append("dashed")
     attributes = {
-        "label": _label(task, prompts, sessions, paint, look, is_dead=is_dead, is_result=is_result),
+        "label": _label(
+            task, prompts, sessions, paint, look, is_dead=is_dead, is_result=is_result, is_crowded=is_crowded
+        ),
         "shape": look.shape,
         "style": ",".join(styles),
         "fillcolor": GREY_FILL if is_dead else look.fill,
@@ -117,16 +132,16 @@ def _label(
     *,
     is_dead: bool,
     is_result: bool,
+    is_crowded: bool,
 ) -> str:
     """Return the lines of a label as an HTML-like table: what it is, its name, what it runs."""
     ink, tint, faint = (GREY, GREY, GREY) if is_dead else (INK, look.border, "#45454d")
     rows = [_row(_badge(word)) for word in (paint.change, paint.state if paint.state != "pass" else "") if word]
     words = [gist.kind(task), *gist.traits(task), *(["result"] if is_result else [])]
     rows.append(_row(font(" · ".join(words), SMALL_POINTS, tint)))
-    rows += [
-        _row(f"<B>{font(line, NAME_POINTS, ink)}</B>", _least_width(line))
-        for line in gist.fold(harmless(task.name), _NAME_COLUMNS)
-    ]
+    lines = _name_lines(harmless(task.name))
+    points = _LONG_NAME_POINTS if is_crowded and len(lines) > _FEW_LINES else NAME_POINTS
+    rows += [_row(f"<B>{font(line, points, ink)}</B>", _least_width(line, points)) for line in lines]
     is_code = task.kind in {"command", "evaluate"}
     runs = gist.cut(gist.runs(task, prompts), _CODE_COLUMNS if is_code else _LINE_COLUMNS)
     if runs:
@@ -145,6 +160,14 @@ def _label(
 def table(rows: Iterable[str]) -> str:
     """Return a label that is a table without lines."""
     return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{"".join(rows)}</TABLE>>'
+
+
+def beside(content: str) -> str:
+    """Return a label of an arrow that stands off it."""
+    return (
+        '<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">'
+        f'<TR><TD WIDTH="{_OFF_THE_ARROW}"></TD><TD>{content}</TD></TR></TABLE>>'
+    )
 
 
 def chip(text: str, border: str, inner: int = 0) -> str:
@@ -166,12 +189,18 @@ def _row(content: str, width: int = 0) -> str:
     return f"<TR><TD{wide}>{content}</TD></TR>"
 
 
-def _least_width(line: str) -> int:
+def _name_lines(name: str) -> list[str]:
+    """Fold a name into lines, the shorter the more of its letters are broad."""
+    share = sum(each in _BROAD_LETTERS for each in name) / max(len(name), 1)
+    return gist.fold(name, round(_NAME_COLUMNS / (1 + 0.6 * share)))
+
+
+def _least_width(line: str, points: int) -> int:
     """Return the room in points for a name with wide characters or boxes: the drawing program takes them for narrow."""
     if SHAPES.fullmatch(line):
         return 0
     tenths = sum(max(6 * gist.width(each), 0 if SHAPES.fullmatch(each) else 10) for each in line)
-    return tenths * NAME_POINTS // 10
+    return tenths * points // 10
 
 
 def _badge(word: str) -> str:

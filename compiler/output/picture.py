@@ -5,6 +5,7 @@ machine. It stands apart as the only owner of graphviz, which writes the DOT.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from html import unescape
 from typing import Any, Final, NamedTuple
@@ -27,6 +28,10 @@ _TOO_BROAD: Final = 20  # and so many in any case,
 _ROW: Final = 11  # a row of so many,
 _TASK_WIDTH, _EDGE_WIDTH = 200, 6  # if that is narrower: edges that go past rows take room, too (points, about)
 _MOST_SPAN: Final = 4_000  # levels that all edges cross; beyond, a layout takes minutes and nobody could follow an edge
+_RANKSEP: Final = 0.45  # inches between rows,
+_FEW_EACH, _RANKSEP_EACH = 2.0, 0.25  # and more of them where more than so many arrows of a task lead to the next row,
+_MOST_RANKSEP: Final = 16.0  # so many in all
+_MANY_EACH: Final = 6.0  # from here on arrows are thin, or nothing could be seen between them
 _CROWDED: Final = 300  # from here on the edges take more room than the tasks
 _MANY_EDGES: Final = 400  # from here on a layout that is less good takes seconds less
 _MANY_TASKS: Final = 48  # from here on a picture is measured before it is drawn
@@ -193,7 +198,8 @@ class _Plan:
         """Write the DOT."""
         import graphviz
 
-        dot = graphviz.Digraph(graph_attr=self._graph_attributes(), node_attr=_NODE, edge_attr=_EDGE)
+        edges = {**_EDGE, **_THIN} if self._most_each() > _MANY_EACH else _EDGE
+        dot = graphviz.Digraph(graph_attr=self._graph_attributes(), node_attr=_NODE, edge_attr=edges)
         clusters: dict[str, Any] = {"": dot}
         for index in range(len(self.ids)):
             path = self.groups[index]
@@ -216,7 +222,8 @@ class _Plan:
         task, marks = self.workflow.task[index], self.marks
         paint = Paint(*(each.get(task.name, "") for each in (marks.states, marks.changes, marks.notes)))
         is_result = task.name == self.workflow.result
-        return label.node(task, self.prompts, self.sessions, paint, is_result=is_result)
+        is_crowded = len(self.ids) > _MANY_TASKS
+        return label.node(task, self.prompts, self.sessions, paint, is_result=is_result, is_crowded=is_crowded)
 
     def _add_edges(self, dot: Any) -> None:
         for index, to in self.edges:
@@ -232,7 +239,7 @@ class _Plan:
         change = self.marks.edges.get((task.name, dependency.name))
         if change is not None:
             colour = label.BADGES[change]
-            attributes |= {"color": colour, "penwidth": "2", "label": f"<{label.font(change, 9, colour)}>"}
+            attributes |= {"color": colour, "penwidth": "2", "label": label.beside(label.font(change, 9, colour))}
         elif any(state in label.DEAD for state in states):
             attributes["color"] = label.GREY
         return attributes
@@ -271,10 +278,25 @@ class _Plan:
             "newrank": "true",  # else a group may stand above what it depends on
             "pad": "0.2",
             "nodesep": "0.06" if self.span > _CROWDED else "0.3",
-            "ranksep": "0.45",
+            "ranksep": f"{self._room_between():.4g}",
             "size": f"{MOST_PIXELS / DPI - 0.01:.2f}",
             **(_HASTE if len(self.edges) > _MANY_EDGES else {}),
         }
+
+    def _most_each(self) -> float:
+        """Return how many arrows lead from one row straight to the next, for each task of the two, at most."""
+        sizes = Counter(row.rank for row in self.rows.values())
+        flat = Counter(
+            self.rows[index].rank
+            for index, to in self.edges
+            if index in self.rows and to in self.rows and self.rows[index].rank - self.rows[to].rank == 1
+        )
+        return max((count / (sizes[rank] + sizes[rank - 1]) for rank, count in flat.items()), default=0.0)
+
+    def _room_between(self) -> float:
+        """Return how far apart rows stand, in inches: the farther, the more arrows would lie flat between them."""
+        rows = len({row.rank for row in self.rows.values()})
+        return _RANKSEP + min(_RANKSEP_EACH * max(0.0, self._most_each() - _FEW_EACH), _MOST_RANKSEP / max(rows, 1))
 
     def heading(self) -> str:
         """Return the title as one line of text."""
@@ -311,6 +333,7 @@ class _Plan:
 _HASTE: Final = {"mclimit": "0.1", "nslimit": "1", "nslimit1": "1"}
 _NODE: Final = {"fontname": FONT}
 _EDGE: Final = {"color": "#4a4a52", "fontname": FONT, "arrowsize": "0.8"}
+_THIN: Final = {"penwidth": "0.3", "arrowsize": "0.5"}
 _PASSED: Final = {"style": "dotted", "penwidth": "1.6", "arrowhead": "onormal"}
 _CLUSTERS: Final = {
     name.lower(): {

@@ -17,7 +17,7 @@ from crucible.schemas.spelling import hint, nearest
 
 UNUSED: Final = "unused-suppression"
 _MARK: Final = re.compile(r"#\s*crucible:\s*ignore\b(?:\s*\[([^\]]*)\])?")
-_LIKE: Final = re.compile(r"#\s*((\w+)\s*:?\s*(\w+))\s*(?=\[|$)")
+_LIKE: Final = re.compile(r"#\s*+((\w{1,20})\b\s*+:?\s*+\b(\w{1,20}))\b\s*+(?=\[|$)")
 _MEANT: Final = ("crucible", "ignore")
 _CODE: Final = re.compile(r"[^,\s]+")
 

@@ -5,6 +5,7 @@ abstract place. Cycles don't stop the other rules; what would only be an echo of
 is not found.
 """
 
+from itertools import islice
 from typing import Final
 
 from crucible.compiler.analysis.rules import (
@@ -19,7 +20,7 @@ from crucible.compiler.analysis.rules import (
     stages,
 )
 from crucible.compiler.analysis.rules.case import Case, Facts, Rule, as_written, facts_by_hand
-from crucible.schemas.diagnostic import Finding
+from crucible.schemas.diagnostic import Finding, brief
 from crucible.schemas.ir import Workflow
 
 __all__ = ["RULES", "Facts", "as_written", "facts_by_hand", "judge"]
@@ -71,7 +72,8 @@ RULES: Final[dict[str, Rule]] = {
 }
 
 
-def judge(workflow: Workflow, facts: Facts) -> list[Finding]:
-    """Return everything in a workflow that violates a rule, in the order of RULES."""
+def judge(workflow: Workflow, facts: Facts, most: int | None = None) -> list[Finding]:
+    """Return everything in a workflow that violates a rule, in the order of RULES, or the first ``most`` of it."""
     case = Case(workflow, facts)
-    return [finding for rule in RULES.values() for finding in rule(case)]
+    found = (finding for rule in RULES.values() for finding in rule(case))
+    return [finding._replace(message=brief(finding.message)) for finding in islice(found, most)]

@@ -252,12 +252,14 @@ def _facts(data: bytes | Refusal, path: str, texts: dict[str, str]) -> tuple["Ru
     """Read the facts of the manifest; its text joins those that diagnostics quote."""
     if isinstance(data, Refusal):
         return None, [Diagnostic(data.code, data.message, path)]
-    from crucible.compiler import run_manifest
-    from crucible.compiler.manifest import decode
+    text = data.decode(errors="replace")
+    if "\ufffd" in text or _is_excessive(text):
+        from crucible.compiler.manifest import decode
 
-    text, diagnostics = decode(data, path)
-    if text is None:
-        return None, diagnostics
+        decoded, diagnostics = decode(data, path)
+        if decoded is None:
+            return None, diagnostics
+    from crucible.compiler import run_manifest
 
     texts[path] = text
     return run_manifest.read(text, path)

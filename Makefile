@@ -69,6 +69,7 @@ bench: $(VENV)/installed
 	$(PY) benchmarks/editor.py
 	$(PY) benchmarks/lint.py
 	$(PY) benchmarks/render.py
+	$(PY) benchmarks/plan_run.py
 
 # The extension for VS Code, in build/crucible-workflow.vsix; made of a copy, so that node_modules stays out of here.
 vscode:

@@ -3,6 +3,7 @@
 import argparse
 import os
 
+from crucible.cli.amounts import pair
 from crucible.cli.output import (
     UNREADABLE,
     WRONG_USAGE,
@@ -28,6 +29,8 @@ from crucible.compiler.pipeline import (
     read_named,
 )
 from crucible.schemas.diagnostic import Diagnostic, arrange, has_errors
+
+_NO_SOURCE = "--manifest is filled from a source, a plan file or a canonical JSON, not from a manifest"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     except Unreadable as error:
         message = unreadable(asked, error, "crucible.toml" if asked is name else "workflow.star")
         return failed(UNREADABLE, message, arguments.format, to_stdout=False)
+    if held is not None and path.endswith(".toml") and compiled.plan is None and not has_errors(compiled.diagnostics):
+        return failed(WRONG_USAGE, _NO_SOURCE, arguments.format, to_stdout=False)
     if compiled.printed and arguments.format == "text":
         remark_printed(compiled.printed)
     if has_errors(compiled.diagnostics):
@@ -79,20 +84,11 @@ def _launch(arguments: argparse.Namespace) -> tuple[tuple[str, str], ...] | None
         message = "--check needs --manifest"
     elif arguments.param and arguments.manifest:
         message = "--param is for a launch; a manifest holds a playbook before its launch"
-    elif arguments.manifest and arguments.file.endswith(".toml"):
-        message = "--manifest is filled from a source or a canonical JSON, not from a manifest"
+    elif arguments.manifest and os.path.basename(arguments.file) == "crucible.toml":
+        message = _NO_SOURCE
     if message:
         raise Usage(message)
-    return None if arguments.param is None else tuple(_pair(text) for text in arguments.param)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    # Which locale the arguments came in is no part of them: they are UTF-8, as every text.
-    name, equals, value = os.fsencode(text).decode(errors="surrogateescape").partition("=")
-    if not equals or not name:
-        message = f"--param takes NAME=VALUE, not {text!r}"
-        raise Usage(message)
-    return name, value
+    return None if arguments.param is None else tuple(map(pair, arguments.param))
 
 
 def _report(arguments: argparse.Namespace, compiled: Compiled, diagnostics: list[Diagnostic], files: int = 0) -> int:

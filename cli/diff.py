@@ -103,7 +103,8 @@ def _named(argument: str) -> _Named:
         revision, path = "", argument
     if not path.endswith(_ENDINGS):
         below = os.path.join(path, side.SOURCE)
-        message = f'"{argument}" is no source, manifest or canonical JSON: it ends in none of {", ".join(_ENDINGS)}'
+        endings = ", ".join(_ENDINGS)
+        message = f'"{argument}" is no source, manifest, plan file or canonical JSON: it ends in none of {endings}'
         if not os.path.splitext(path)[1]:
             message += f'; did you mean "{revision}{colon if revision else ""}{below}"?'
         raise Usage(message)

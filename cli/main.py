@@ -16,7 +16,10 @@ from crucible.cli import VERSION
 
 TYPE_CHECKING = False  # typing costs a tenth of --version
 if TYPE_CHECKING:
-    from typing import Any, Final, NoReturn
+    from collections.abc import Callable, Mapping
+    from typing import Any, Final, NoReturn, TypeAlias
+
+    _Commands: TypeAlias = argparse._SubParsersAction["_Parser"]  # noqa: SLF001 - the only name that it has
 
 FAULT: Final = 3
 INTERRUPTED: Final = 130
@@ -63,6 +66,13 @@ examples:
   crucible plan compile-workflow --file workflow.star > workflow.json
   crucible plan compile-workflow --file workflow.star --manifest crucible.toml --check
   crucible plan compile-workflow --file playbook.star --param issue=PROJ-7"""
+_RUN: Final = """\
+examples:
+  crucible plan run --file workflow.star
+  crucible plan run --file workflow.star --manifest crucible.toml --max-cost 5 --max-time 2h
+  crucible plan run --file workflow.json --agent-cmd ./stand-in.sh --json > report.json
+
+The exit code is 0 for a valid run: it completed, and every required task passed."""
 _SHOWN: Final = ("text", "json", "mermaid", "dot", "svg", "png")
 _SHOW: Final = """\
 examples:
@@ -71,16 +81,46 @@ examples:
   crucible plan show --file workflow.star --fail smoke-test"""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Build the parser of all commands."""
+def parser(argv: list[str] | None = None) -> argparse.ArgumentParser:
+    """Build the parser of all commands, or of the one that ``argv`` begins with: others cost time at every start."""
     top = _Parser(prog="crucible", description="Compile, check and show workflows.", epilog=_TOP)
     top.add_argument("--version", action="version", version=f"crucible {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    first, second = [*(argv or ()), "", ""][:2]
+
+    def add_plan(commands: _Commands) -> None:
+        _add_plan(commands, second)
+
+    for add in _meant(first, {"plan": add_plan, "lint": _add_lint, "review": _add_review, "lsp": _add_lsp}):
+        add(commands)
+    return top
+
+
+def _meant(word: str, adders: Mapping[str, Callable[[_Commands], None]]) -> list[Callable[[_Commands], None]]:
+    """Return what adds the command that a word names, or what adds all of them when it names none."""
+    return [adders[word]] if word in adders else list(adders.values())
+
+
+def _add_plan(commands: _Commands, word: str) -> None:
     plan = commands.add_parser(
         "plan", help="work on one workflow", description="Work on one workflow.", epilog=_COMPILE
     )
     plans = plan.add_subparsers(dest="plan", metavar="COMMAND", required=True)
-    _add_compile(plans)
+    adders = {
+        "compile-workflow": _add_compile,
+        "params": _add_params,
+        "show": _add_show,
+        "render": _add_render,
+        "schema": _add_schema,
+        "explain": _add_explain,
+        "diff": _add_diff,
+        "run": _add_run,
+    }
+    for add in _meant(word, adders):
+        add(plans)
+
+
+def _add_params(plans: _Commands) -> None:
     params = plans.add_parser(
         "params",
         help="print a playbook's parameters as JSON Schema",
@@ -90,7 +130,9 @@ def parser() -> argparse.ArgumentParser:
     _add_source(params)
     _add_format(params)
     params.set_defaults(run="params")
-    _add_show(plans)
+
+
+def _add_schema(plans: _Commands) -> None:
     schema = plans.add_parser(
         "schema",
         help="print a JSON Schema",
@@ -99,6 +141,9 @@ def parser() -> argparse.ArgumentParser:
     )
     schema.add_argument("name", nargs="?", help="which schema")
     schema.set_defaults(run="schema")
+
+
+def _add_explain(plans: _Commands) -> None:
     explain = plans.add_parser(
         "explain",
         help="explain a diagnostic code",
@@ -107,9 +152,9 @@ def parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("code", nargs="?", help="the code in the brackets of a diagnostic")
     explain.set_defaults(run="explain")
-    _add_diff(plans)
-    _add_lint(commands)
-    _add_review(commands)
+
+
+def _add_lsp(commands: _Commands) -> None:
     lsp = commands.add_parser(
         "lsp",
         help="serve an editor",
@@ -117,7 +162,6 @@ def parser() -> argparse.ArgumentParser:
         epilog="example, in the settings of an editor:\n  command = crucible lsp",
     )
     lsp.set_defaults(run="lsp")
-    return top
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -155,7 +199,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(f"{message}; {self.prog} --help shows examples")
 
 
-def _add_lint(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_lint(commands: _Commands) -> None:
     lint = commands.add_parser(
         "lint",
         help="report everything that is wrong with sources",
@@ -182,14 +226,14 @@ def _add_lint(commands: argparse._SubParsersAction[_Parser]) -> None:
     lint.set_defaults(run="lint")
 
 
-def _add_diff(plans: argparse._SubParsersAction[_Parser]) -> None:
+def _add_diff(plans: _Commands) -> None:
     command = plans.add_parser(
         "diff",
         help="say what changed in meaning",
         description="Compare two workflows task by task, and say whether a run of the new one proves less.",
         epilog=_DIFF,
     )
-    what = "a source, a manifest, a canonical JSON, or REV:path in git, where a path with ./ begins here"
+    what = "a source, a manifest, a plan file, a canonical JSON, or REV:path in git, where a path with ./ begins here"
     command.add_argument("old", metavar="OLD", help=what)
     command.add_argument("new", metavar="NEW", help="the same, to compare with it")
     command.add_argument(
@@ -205,7 +249,7 @@ def _add_diff(plans: argparse._SubParsersAction[_Parser]) -> None:
     command.set_defaults(run="diff")
 
 
-def _add_review(commands: argparse._SubParsersAction[_Parser]) -> None:
+def _add_review(commands: _Commands) -> None:
     command = commands.add_parser(
         "review",
         help="review all packs that a change touches",
@@ -230,7 +274,10 @@ def _add_review(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _add_source(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--file", required=True, metavar="F", help="the workflow; - reads a source from standard input"
+        "--file",
+        required=True,
+        metavar="F",
+        help="a source, a manifest, a plan file or a canonical JSON; - reads standard input",
     )
     command.add_argument("--stdin-filename", metavar="P", help="where the source on standard input would stand")
 
@@ -241,7 +288,7 @@ def _add_format(command: argparse.ArgumentParser, *more: str) -> None:
     )
 
 
-def _add_compile(plans: argparse._SubParsersAction[_Parser]) -> None:
+def _add_compile(plans: _Commands) -> None:
     command = plans.add_parser(
         "compile-workflow",
         help="compile workflow.star to canonical JSON",
@@ -258,7 +305,7 @@ def _add_compile(plans: argparse._SubParsersAction[_Parser]) -> None:
     command.set_defaults(run="compile_workflow")
 
 
-def _add_show(plans: argparse._SubParsersAction[_Parser]) -> None:
+def _add_show(plans: _Commands) -> None:
     show = plans.add_parser(
         "show",
         help="show the graph, as a table, as data or drawn",
@@ -284,6 +331,9 @@ def _add_show(plans: argparse._SubParsersAction[_Parser]) -> None:
         "(a task that is itself called each goes before)",
     )
     show.set_defaults(run="show")
+
+
+def _add_render(plans: _Commands) -> None:
     render = plans.add_parser(
         "render",
         help="draw the graph into WORKFLOW.png",
@@ -299,9 +349,33 @@ def _add_show(plans: argparse._SubParsersAction[_Parser]) -> None:
     render.set_defaults(run="render")
 
 
+def _add_run(plans: _Commands) -> None:
+    command = plans.add_parser(
+        "run",
+        help="run the tasks",
+        description="Run a workflow here: its tasks in order, with a report and a log of each in the state directory.",
+        epilog=_RUN,
+    )
+    _add_source(command)
+    command.add_argument(
+        "--manifest", metavar="M", help="the crucible.toml that says where and with which agent it runs"
+    )
+    command.add_argument("--param", action="append", metavar="N=V", help="a launch parameter; may be repeated")
+    command.add_argument("--agent-cmd", metavar="C", help="a shell command that stands in for every agent")
+    command.add_argument("--cap", action="append", metavar="C", help="a capability that is there; may be repeated")
+    command.add_argument("--jobs", metavar="N", help="isolated tasks at once (default: as many as processors)")
+    command.add_argument("--max-cost", metavar="USD", help="what may be spent (default: no ceiling but a plan's own)")
+    command.add_argument("--max-time", metavar="D", help="when what runs is ended, such as 90s, 15m or 2h")
+    command.add_argument("--retries", metavar="N", help="attempts more for what died on the way (default: 2)")
+    command.add_argument("--state-dir", metavar="D", help="where records and logs go (default: state beside the file)")
+    command.add_argument("--json", action="store_true", help="print the report on standard output")
+    command.add_argument("--no-progress", action="store_true", help="plain lines, on a terminal too")
+    command.set_defaults(run="run")
+
+
 def main(argv: list[str]) -> int:
     """Run one command and return its exit code."""
-    arguments = parser().parse_args(argv)
+    arguments = parser(argv).parse_args(argv)
     if arguments.run == "compile_workflow":
         from crucible.cli.compile_workflow import run
     elif arguments.run == "params":
@@ -316,6 +390,8 @@ def main(argv: list[str]) -> int:
         from crucible.cli.schema import run
     elif arguments.run == "lsp":
         from crucible.cli.lsp import run
+    elif arguments.run == "run":
+        from crucible.cli.run import run
     elif arguments.run == "diff":
         from crucible.cli.diff import run
     elif arguments.run == "review":

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 from crucible.cli import VERSION
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pack import Refusal, over
-from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import Diagnostic
 
 # What a report says where no input is wrong; no source provokes these, so the registry of codes has them not.
@@ -113,6 +112,8 @@ def failed(code: str, message: str, style: str, *, to_stdout: bool) -> int:
         (product if to_stdout else remark)(for_programs(diagnostics, 0, style))
     if style in ("json", "sarif"):
         return 2
+    from crucible.schemas.codes import CODES  # a command that does its work needs none of them
+
     if code in CODES:
         remark(report_text(diagnostics, {}, 2))
     else:

@@ -3,15 +3,13 @@
 import os
 from collections.abc import Iterator
 
+from crucible.compiler.analysis.admission import continues_conversations
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pack import Pack, Unreadable, read_found, read_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from crucible.compiler.analysis.lint.case import Workspace
-
-_BACKENDS = ("local", "openshell")
-_FORGETFUL_HARNESSES = ("hermes",)
 
 
 class ManifestFacts:
@@ -58,10 +56,7 @@ class ManifestFacts:
     def can_persist(self) -> bool:
         """Tell whether backend and harness can continue a conversation; without a manifest, the defaults can."""
         agent = self._table("agent")
-        return (
-            agent.get("backend", _BACKENDS[0]) in _BACKENDS
-            and agent.get("harness", "claude") not in _FORGETFUL_HARNESSES
-        )
+        return continues_conversations(agent.get("backend"), agent.get("harness"))
 
     def has_workflow_of_its_own(self, *, beside_source: bool) -> bool:
         """Tell whether there is something to lint: what is no TOML, or a [workflow] that was not generated here."""

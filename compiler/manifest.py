@@ -184,6 +184,13 @@ def is_generated(text: str, source_name: str) -> bool:
     return f"{_GENERATED_FROM}{source_name}{_GENERATED_BY}" in text
 
 
+def generated_from(text: str) -> str | None:
+    """Return the name of the source that a manifest says its block was generated from."""
+    found = re.search(f"^{re.escape(_GENERATED_FROM)}(.*){re.escape(_GENERATED_BY)}", text, re.MULTILINE)
+    name = normalise(found.group(1)) if found else None
+    return name if isinstance(name, str) else None
+
+
 def decode(data: bytes, file: str) -> tuple[str | None, list[Diagnostic]]:
     """Return the text of a file, its byte-order mark kept.
 
@@ -376,39 +383,33 @@ def read_workflow(
     None without a diagnostic is a manifest that has no such table. A Reference stands for a
     playbook that is compiled at launch. Without places the text could not be read at all.
     """
-    content, findings, diagnostics, places = read_findings(text, file, kind)
-    if places is not None:
-        diagnostics = to_diagnostics(findings, places, file)
-    return content, diagnostics, places
-
-
-def read_findings(
-    text: str, file: str, kind: Literal["toml", "json"]
-) -> tuple[Workflow | Reference | None, list[Finding], list[Diagnostic], Places | None]:
-    """Read as ``read_workflow`` does, with findings for the rules in place of their diagnostics.
-
-    None without a diagnostic is a manifest that has no such table. A Reference stands for a
-    playbook that is compiled at launch. Without places the text could not be read at all.
-    """
-    data: Any
-    if kind == "toml":
-        data, layout, diagnostics = toml_text.read(text, file)
-        places = Places(layout.positions, (TABLE,), kind)
-    else:
-        data, positions, diagnostics = json_text.read(text, file)
-        places = Places(positions, (), kind)
+    data, positions, diagnostics = parse(text, file, kind)
     if diagnostics:
-        return None, [], diagnostics, None
+        return None, diagnostics, None
+    content, findings, places = find_workflow(data, positions, kind)
+    return content, to_diagnostics(findings, places, file), places
+
+
+def parse(text: str, file: str, kind: Literal["toml", "json"]) -> tuple[Any, Positions, list[Diagnostic]]:
+    """Read a text as plain data with its places; the data is good only without a diagnostic."""
+    return json_text.read_data(text, file) if kind == "json" else toml_text.read_data(text, file)
+
+
+def find_workflow(
+    data: Any, positions: Positions, kind: Literal["toml", "json"]
+) -> tuple[Workflow | Reference | None, list[Finding], Places]:
+    """Read the ``[workflow]`` of a manifest, or a canonical JSON, from its plain data; None when there is no table."""
+    places = Places(positions, (TABLE,) if kind == "toml" else (), kind)
     if kind == "toml":
         if TABLE not in data:
-            return None, [], [], places
+            return None, [], places
         data = data[TABLE]
     content: Workflow | Reference | None
     if kind == "toml" and isinstance(data, dict) and "file" in data:
         content, findings = _read_reference(data)
     else:
         content, findings = ir.read(data)
-    return content, findings, [], places
+    return content, findings, places
 
 
 def _read_reference(table: dict[str, Any]) -> tuple[Reference | None, list[Finding]]:

@@ -18,6 +18,7 @@ from crucible.compiler.frontend.pack import (
     normalise,
     over,
     read_found,
+    read_input,
     read_named,
 )
 from crucible.compiler.frontend.sandbox import Channel, Death, Sandbox, evaluation_config, fresh
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from crucible.compiler.frontend.source_file import SourceFile
     from crucible.compiler.frontend.tree import Source
     from crucible.compiler.manifest import Places, Reference
+    from crucible.compiler.plan_file import PlanFile
     from crucible.schemas.ir import Workflow
 
 __all__ = [
@@ -86,6 +88,7 @@ class Compiled(NamedTuple):
     tells a playbook that is a function of its launch. ``prompts`` are the embedded files with their
     sizes in characters, ``printed`` the lines of print(), ``texts`` the sources by the name that
     diagnostics give them, ``trees`` those of them that were parsed, ``prompt_texts`` the embedded files.
+    ``plan`` is what a plan file says beside its tasks, None for all else.
     """
 
     workflow: "Workflow | None"
@@ -96,6 +99,7 @@ class Compiled(NamedTuple):
     texts: dict[str, str] = {}  # noqa: RUF012 - never changed
     trees: "dict[str, Source]" = {}  # noqa: RUF012 - never changed
     prompt_texts: dict[str, str] = {}  # noqa: RUF012 - never changed
+    plan: "PlanFile | None" = None
 
 
 def compile_file(path: str, options: Options = Options()) -> Compiled:  # noqa: B008 - frozen
@@ -103,14 +107,7 @@ def compile_file(path: str, options: Options = Options()) -> Compiled:  # noqa: 
 
     Raises Unreadable when the file cannot be read at all.
     """
-    return compile_source(_read(path, options.limits, options.root), path, options)
-
-
-def _read(path: str, limits: Limits, root: str | None = None) -> bytes | Refusal:
-    """Read a source, or IR that was written by hand, which holds whole prompts and may be larger."""
-    if path.endswith((".toml", ".json")):
-        return read_found(path, root, limits.json_bytes, "a manifest or a canonical JSON")
-    return read_found(path, root, limits.source_bytes)
+    return compile_source(read_input(path, options.limits, options.root), path, options)
 
 
 def compile_source(data: bytes | Refusal, path: str, options: Options = Options()) -> Compiled:  # noqa: B008 - frozen
@@ -131,43 +128,72 @@ def _compile(data: bytes, path: str, options: Options) -> Compiled:
         return _Compilation(data, path, pack, options).run()
 
 
+class _ByHand(NamedTuple):
+    """A file of IR that nobody compiled; ``diagnostics`` are about all of it but its ``content``.
+
+    Without places the text could not be read at all.
+    """
+
+    text: str | None
+    content: "Workflow | Reference | None"
+    findings: list[Finding]
+    diagnostics: list[Diagnostic]
+    places: "Places | None"
+    plan: "PlanFile | None"
+
+
+def _open_by_hand(data: bytes, path: str) -> _ByHand:
+    """Read what people write by hand: a manifest, a canonical JSON or a plan file, which tells itself apart."""
+    from crucible.compiler import manifest, plan_file
+
+    text, problems = manifest.decode(data, path)
+    if text is None:
+        return _ByHand(None, None, [], problems, None, None)
+    tables, positions, problems = manifest.parse(text, path, _form(path))
+    if problems:
+        return _ByHand(text, None, [], problems, None, None)
+    if plan_file.is_plan(path, tables):
+        plan = plan_file.read(tables, positions, _form(path), path)
+        return _ByHand(text, plan.workflow, plan.findings, plan.diagnostics, plan.places, plan.plan)
+    content, findings, places = manifest.find_workflow(tables, positions, _form(path))
+    return _ByHand(text, content, findings, [], places, None)
+
+
 def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
-    """Read and judge the ``[workflow]`` of a manifest, or a canonical JSON: IR that nobody compiled."""
+    """Read and judge IR that was written by hand."""
     from crucible.compiler import manifest
     from crucible.compiler.analysis import rules
 
-    text, diagnostics = manifest.decode(data, path)
-    if text is None:
-        return Compiled(None, diagnostics)
+    text, content, read, problems, places, plan = _open_by_hand(data, path)
+    texts = {} if text is None else {path: text}
     most = options.limits.mistakes
-    content, read, diagnostics, places = manifest.read_findings(text, path, _form(path))
-    if places is not None:
-        diagnostics = manifest.to_diagnostics(read, places, path)
-    texts = {path: text}
     if isinstance(content, manifest.Reference) and places is not None:
         source = _referred(content, path, options.limits, options.root)
         if isinstance(source, Refusal):
             return Compiled(None, _refused(source, path, places), texts=texts)
         return _compile(source[1], source[0], options)
     if content is None or places is None or isinstance(content, manifest.Reference):
+        diagnostics = [*problems, *(manifest.to_diagnostics(read, places, path) if places is not None else ())]
         if not diagnostics:
             diagnostics = [
                 Diagnostic("missing-key", "the manifest has no [workflow]; compile one with --manifest", path)
             ]
-        return Compiled(None, at_most(diagnostics, most, path), texts=texts)
+        return Compiled(None, at_most(arrange(diagnostics), most, path), texts=texts, plan=plan)
     facts = rules.facts_by_hand(content, options.judge_direction(), read)
     findings = rules.as_written(rules.judge(content, facts, most + 1), read)
-    if not findings and not diagnostics and options.admit:
+    is_good = not findings and not read and not problems
+    if is_good and options.admit:
         findings = _admission(content, options)
-    if not findings and not diagnostics and options.lint is not None:
+    if is_good and not findings and options.lint is not None:
         findings = _warnings_by_hand(content, facts, path, options)
     if options.params:
         from crucible.compiler.frontend.params import bind
 
         # What is compiled already has no parameters left to bind.
-        diagnostics += [Diagnostic(each.code, each.message) for each in bind(None, options.params).problems]
-    diagnostics = at_most(arrange([*diagnostics, *manifest.to_diagnostics(findings, places, path)]), most, path)
-    return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts)
+        problems = [*problems, *(Diagnostic(each.code, each.message) for each in bind(None, options.params).problems)]
+    diagnostics = arrange([*problems, *manifest.to_diagnostics([*read, *findings], places, path)])
+    diagnostics = at_most(diagnostics, most, path)
+    return Compiled(None if has_errors(diagnostics) else content, diagnostics, texts=texts, plan=plan)
 
 
 def _warnings_by_hand(workflow: "Workflow", facts: "Facts", path: str, options: Options) -> list[Finding]:
@@ -230,22 +256,20 @@ def declared_params(
 
     Raises Unreadable when the file cannot be read at all.
     """
-    read = _read(path, limits) if data is None else data
+    read = read_input(path, limits) if data is None else data
     if isinstance(read, Refusal):
         return None, [Diagnostic(read.code, read.message, path)], {}
     if path.endswith((".toml", ".json")):
         from crucible.compiler import manifest
 
-        text, diagnostics = manifest.decode(read, path)
-        if text is None:
-            return None, diagnostics, {}
-        content, diagnostics, places = manifest.read_workflow(text, path, _form(path))
-        texts = {path: text}
-        if not isinstance(content, manifest.Reference) or places is None:
-            return None, diagnostics, texts
-        source = _referred(content, path, limits)
+        found = _open_by_hand(read, path)
+        texts = {} if found.text is None else {path: found.text}
+        if not isinstance(found.content, manifest.Reference) or found.places is None:
+            own = manifest.to_diagnostics(found.findings, found.places, path) if found.places is not None else []
+            return None, arrange([*found.diagnostics, *own]), texts
+        source = _referred(found.content, path, limits)
         if isinstance(source, Refusal):
-            return None, _refused(source, path, places), texts
+            return None, _refused(source, path, found.places), texts
         path, read = source
     with _open_pack(path, Options(limits)) as pack:
         return _Compilation(read, path, pack, Options(limits)).read_params()

@@ -1,11 +1,15 @@
 """Where the keys and values of a data file stand: a tree beside the data, filled by toml_text and json_text.
 
 A path is a tuple of keys and list indexes, the same that lead to the value in the parsed data.
-Nodes hold offsets; they become spans only when someone asks, for most places are never asked for.
+Nodes hold offsets; they become spans only when someone asks, for most places are never asked for, and
+of a text without a mistake none.
 """
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
 from crucible.schemas.span import Position, Span
 
@@ -37,13 +41,23 @@ class Node:
 
 
 class Positions:
-    """The places of one text, by path; 1-based, in code points, a byte-order mark not counted."""
+    """The places of one text, by path; 1-based, in code points, a byte-order mark not counted.
 
-    def __init__(self, text: str, root: Node) -> None:
-        self._root = root
+    ``root`` is the tree, or what finds it, which is called when the first place is asked for.
+    """
+
+    def __init__(self, text: str, root: Node | Callable[[], Node]) -> None:
+        self._found = root
         self._text = text
-        first = 1 if text.startswith(BYTE_ORDER_MARK) else 0
-        self._line_starts = [first, *(found.end() for found in re.finditer("\n", text))]
+
+    @cached_property
+    def _root(self) -> Node:
+        return self._found if isinstance(self._found, Node) else self._found()
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        first = 1 if self._text.startswith(BYTE_ORDER_MARK) else 0
+        return [first, *(found.end() for found in re.finditer("\n", self._text))]
 
     def key(self, path: Path) -> Span | None:
         """Return the span of the key where the path's last step is written first."""
@@ -93,3 +107,15 @@ class Positions:
 
     def _span_or_none(self, offsets: _Range | None) -> Span | None:
         return self.span(*offsets) if offsets else None
+
+
+def depth(data: Any) -> int:
+    """Return how deep the lists and tables of plain data nest."""
+    deepest, pending = 0, [(data, 1)]
+    while pending:
+        value, level = pending.pop()
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+        if items is not None:
+            deepest = max(deepest, level)
+            pending += [(item, level + 1) for item in items if isinstance(item, (dict, list))]
+    return deepest

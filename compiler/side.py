@@ -1,4 +1,4 @@
-"""A side of a comparison: what a source, a manifest or a canonical JSON means, on the disk or at a revision.
+"""A side of a comparison: what a source, or one of the forms written by hand, means on the disk or at a revision.
 
 In go the files of a pack and the name of one of them, out comes a workflow with the gate of its manifest, or
 the diagnostics that say why not. What the disk and a revision have in common is all that is asked here.
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from crucible.compiler import diff, gate, manifest
+from crucible.compiler import diff, gate, manifest, plan_file
 from crucible.compiler.change import Change, Class
 from crucible.compiler.facts import ManifestFacts
 from crucible.compiler.frontend.limits import LIMITS
@@ -190,8 +190,9 @@ def read(files: Files, name: str, options: Options | None = None, *, lint: bool 
     data = files.read(name)
     if data is None:
         raise Unreadable("No such file or directory")
-    is_json = name.endswith(".json")
-    own = name if name.endswith(".toml") else MANIFEST
+    is_plan = isinstance(data, bytes) and _is_plan(data, name)
+    is_json = name.endswith(".json") and not is_plan
+    own = name if name.endswith(".toml") and not is_plan else MANIFEST
     held = None if is_json else data if own == name else files.read(own)
     tables: Mapping[str, Any] | None = None
     problems: list[Diagnostic] = []
@@ -233,9 +234,9 @@ def read(files: Files, name: str, options: Options | None = None, *, lint: bool 
 
     limits = options.limits._replace(seconds=min(options.limits.seconds, _SECONDS))
     launched = options._replace(lint=None, limits=limits)
-    under = None if is_json else lambda given: compiled_as(launched._replace(params=given))
+    under = None if is_json or is_plan else lambda given: compiled_as(launched._replace(params=given))
     usual = compiled_as(options)
-    block = _block(files, own, held, tables, options) if own != name else None
+    block = _block(files, own, held, tables, options) if own != name and not is_plan else None
     return usual._replace(under=under, block=None if block == usual.workflow else block)
 
 
@@ -323,7 +324,7 @@ def _source(side: Side, *, has_gate: bool) -> "Source | None":
 def _compile(files: Files, name: str, data: bytes | Refusal, options: Options) -> Compiled:
     """Compile a file; a manifest may name its source, or stand for the default loop."""
     shown = _shown(files, name)
-    if isinstance(data, bytes) and name.endswith(".toml"):
+    if isinstance(data, bytes) and name.endswith(".toml") and not _is_plan(data, name):
         text, _ = manifest.decode(data, shown)
         content, problems, places = manifest.read_workflow(text or "", shown, "toml")
         if isinstance(content, manifest.Reference):
@@ -336,6 +337,15 @@ def _compile(files: Files, name: str, data: bytes | Refusal, options: Options) -
         if content is None and not problems and places is not None and files.read(SOURCE) is None:
             return Compiled(loop_around(()), [])
     return compile_source(data, shown, options)
+
+
+def _is_plan(data: bytes, name: str) -> bool:
+    """Tell whether a file holds a plan."""
+    if not name.endswith((".toml", ".json")):
+        return False
+    text, _ = manifest.decode(data, name)
+    tables, _, problems = manifest.parse(text or "", name, "toml" if name.endswith(".toml") else "json")
+    return plan_file.is_plan(name, None if problems else tables)
 
 
 def _shown(files: Files, name: str) -> str:

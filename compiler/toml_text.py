@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 from crucible.compiler.frontend.limits import LIMITS
-from crucible.compiler.positions import BYTE_ORDER_MARK, Node, Positions
+from crucible.compiler.positions import BYTE_ORDER_MARK, Node, Positions, depth
 from crucible.schemas.diagnostic import Diagnostic
 from crucible.schemas.span import Position, Span
 
@@ -91,6 +91,26 @@ def read(text: str, file: str) -> tuple[dict[str, Any] | None, Layout, list[Diag
         return tomllib.loads(text.removeprefix(BYTE_ORDER_MARK)), layout, []
     except ValueError as error:
         return None, layout, [_explain(str(error), file, layout)]
+
+
+def read_data(text: str, file: str) -> tuple[dict[str, Any] | None, Positions, list[Diagnostic]]:
+    """Read a TOML text as ``read`` does; one without a mistake is scanned when somebody asks for a place."""
+    import tomllib
+
+    try:
+        data = tomllib.loads(text.removeprefix(BYTE_ORDER_MARK))
+    except (ValueError, RecursionError):
+        data = None
+    if data is not None and depth(data) <= LIMITS.data_nesting:  # its lists of tables count as brackets: enough
+        return data, Positions(text, lambda: _root(text)), []
+    data, layout, diagnostics = read(text, file)
+    return data, layout.positions, diagnostics
+
+
+def _root(text: str) -> Node:
+    scanner = _Scanner(text, LIMITS.data_nesting)
+    scanner.run()
+    return scanner.root
 
 
 def _explain(complaint: str, file: str, layout: Layout) -> Diagnostic:

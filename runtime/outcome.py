@@ -116,3 +116,12 @@ class Result(NamedTuple):
     seconds: float = 0.0
     note: str = ""
     transport: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Say in a line why it never ran, or what its last attempt said."""
+        if self.reason is not None:
+            return self.note or self.reason.text
+        if self.status is Status.TRANSPORT and self.attempts > 1:
+            return f"{self.attempts} attempts; the last: {self.note}"
+        return self.note

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from crucible.schemas.diagnostic import At, Finding
 from crucible.schemas.record import Record
-from crucible.schemas.spelling import hint
+from crucible.schemas.spelling import hint, nearest
 
 LANES = ("autoresearch", "custom", "playbook")
 JOINS = ("all", "passed")
@@ -308,7 +308,11 @@ def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task
     if "kind" in row:
         findings = list(_value_findings("kind", row["kind"], _STRING, tuple(KINDS), At(index, "kind")))
     else:
-        findings = [Finding("missing-key", 'a task needs the key "kind"', At(index, "kind"))]
+        misspelt = nearest("kind", (key for key in row if isinstance(key, str) and key not in _TASK_TABLE))
+        if misspelt is None:
+            findings = [Finding("missing-key", 'a task needs the key "kind"', At(index, "kind"))]
+        else:
+            findings = [_unknown_key("a task", misspelt, ["kind"], At(index))]
     if findings:
         common = {key: value for key, value in row.items() if key in _COMMON and key != "kind"}
         task, others = read_task({"kind": "agent", "prompt": "", **common}, index)

@@ -69,7 +69,8 @@ def check_source(data: bytes, at: Bench) -> None:
 
 
 def check_ir(data: bytes, kind: str, at: Bench) -> None:
-    """Judge bytes as a manifest or a canonical JSON, and write what was read into it as a manifest."""
+    """Judge bytes as a plan file, then as a manifest or a canonical JSON, and write what was read into it."""
+    check_compiled(compile_source(data, str(at.directory / f"plan.{kind}"), Options(connect=at.pool.connect)))
     path = str(at.directory / f"crucible.{kind}")
     result = compile_source(data, path, Options(connect=at.pool.connect))
     check_compiled(result)

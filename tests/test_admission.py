@@ -48,7 +48,8 @@ def test_the_loop_refuses_a_lane_that_it_does_not_run(lane: str) -> None:
     (finding,) = admit(Workflow(type=lane, task=STUDIO.task), "loop", persist=True)
     assert (finding.code, finding.at, finding.related) == ("missing-capability", At(), ())
     assert finding.message == (
-        f"the scored loop does not offer workflow.{lane}, which the workflow needs; the plan runner does"
+        f"the scored loop does not offer workflow.{lane}, which the workflow needs; "
+        "the plan runner does (crucible plan run)"
     )
 
 
@@ -65,7 +66,8 @@ def test_the_runner_has_no_engine_operation() -> None:
         (At(5), ()),
     ]
     assert findings[1].message == (
-        'the plan runner does not offer engine.apply, which "apply-again", "apply" need; the scored loop does'
+        'the plan runner does not offer engine.apply, which "apply-again", "apply" need; '
+        "the scored loop does (crucible run)"
     )
     assert {found.code for found in findings} == {"missing-capability"}
 

@@ -188,7 +188,7 @@ def test_a_broken_manifest_is_no_manifest_without_a_gate(top: Path) -> None:
     [
         ("nowhere:pack/workflow.star", b'there is no revision "nowhere"'),
         ("-x:pack/workflow.star", b""),
-        ("HEAD:pack/workflow.sta", b"is no source, manifest or canonical JSON"),
+        ("HEAD:pack/workflow.sta", b"is no source, manifest, plan file or canonical JSON"),
         ("HEAD:pack", b'did you mean "HEAD:pack/workflow.star"?'),
         ("HEAD:pack/nothing.star", b"cannot read HEAD:pack/nothing.star"),
         ("HEAD:../../x.star", b"cannot read HEAD:../../x.star"),

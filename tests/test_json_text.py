@@ -74,6 +74,25 @@ def test_any_text_is_read_as_the_standard_library_would_or_refused(text: str) ->
     assert strict if diagnostics else repr(data) == repr(expected)
 
 
+@given(
+    st.text(st.sampled_from('{}[],:"\\u0d8 \n\r\ttrue-1.5e9\ufeff'), max_size=40)
+    | DOCUMENTS.map(json.dumps)
+    | st.builds(str.__add__, DOCUMENTS.map(json.dumps), st.sampled_from(["", " ", ",", "]", "\ufeff"]))
+    | st.sampled_from(["[1e999]", f"[{'9' * 400}]", '["\\ud800"]', '["\\ud83d\\ude00"]', '{"a": 1, "a": 2}', "[NaN]"])
+    | st.integers(60, 70).map(lambda deep: "[" * deep + "]" * deep)
+)
+def test_what_looks_only_when_asked_finds_the_same(text: str) -> None:
+    """Data, mistakes and places are those of the reader that looks at once."""
+    data, positions, diagnostics = json_text.read(text, "plan.json")
+    later = json_text.read_data(text, "plan.json")
+    assert later[2] == diagnostics
+    if not diagnostics:
+        assert repr(later[0]) == repr(data)
+        for path, _ in walk(data):
+            assert later[1].value(path) == positions.value(path)
+            assert later[1].key(path) == positions.key(path)
+
+
 @pytest.mark.parametrize(
     ("text", "place", "shown", "message"),
     [

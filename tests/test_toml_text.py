@@ -141,6 +141,24 @@ def test_statements_and_comments_cover_the_text(parts: list[str]) -> None:
     assert "".join(left).strip() == ""
 
 
+@given(
+    st.text(st.sampled_from("ab.=[]{}\"'\\#,\n\r\t 1\ufeff"), max_size=60)
+    | toml_parts().map("".join)
+    | st.builds(lambda deep, inside: f"{'a.' * deep}a = {'[' * inside}{']' * inside}\n", *[st.integers(0, 70)] * 2)
+    | st.integers(60, 70).map(lambda deep: f"[[{'.'.join('a' * deep)}]]\n")
+)
+def test_what_looks_only_when_asked_finds_the_same(text: str) -> None:
+    """Data, mistakes and places are those of the reader that looks at once."""
+    data, layout, diagnostics = toml_text.read(text, "crucible.toml")
+    later = toml_text.read_data(text, "crucible.toml")
+    assert later[2] == diagnostics
+    assert repr(later[0]) == repr(data)
+    for path, _ in walk(data or {}):
+        assert later[1].value(path) == layout.positions.value(path)
+        assert later[1].key(path) == layout.positions.key(path)
+        assert later[1].table(path) == layout.positions.table(path)
+
+
 @given(st.text(st.sampled_from("ab.=[]{}\"'\\#,\n\r\t 1\ufeff"), max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """What is no TOML has one diagnostic with a place inside the text; nothing raises."""

@@ -11,17 +11,32 @@ from crucible.schemas.ir import LANES, OPERATIONS, Workflow
 
 PERSIST: Final = "agent.session.persist"
 
-# The orchestrators, with how a message names them and what each advertises.
+# The orchestrators, with how a message names them, the command that is one, and what each advertises.
 _ADVERTISED: Final = {
-    "loop": ("the scored loop", frozenset({"workflow.autoresearch", *(f"engine.{op}" for op in OPERATIONS)})),
-    "runner": ("the plan runner", frozenset({"workflow.custom", "workflow.playbook"})),
+    "loop": (
+        "the scored loop",
+        "crucible run",
+        frozenset({"workflow.autoresearch", *(f"engine.{op}" for op in OPERATIONS)}),
+    ),
+    "runner": ("the plan runner", "crucible plan run", frozenset({"workflow.custom", "workflow.playbook"})),
 }
 ORCHESTRATORS: Final = tuple(_ADVERTISED)
+_BACKENDS: Final = ("local", "openshell", "command")
+_FORGETFUL_HARNESSES: Final = ("hermes",)
 CAPABILITIES: Final = (
     *(f"workflow.{lane}" for lane in LANES),
     *(f"engine.{op}" for op in OPERATIONS),
     PERSIST,
 )
+
+
+def continues_conversations(backend: object, harness: object) -> bool:
+    """Tell whether a backend and a harness can go on with a conversation; None is what the manifest leaves open.
+
+    A command is told which one it is, and may keep it.
+    """
+    known = backend is None or backend in _BACKENDS
+    return known and (backend == "command" or harness not in _FORGETFUL_HARNESSES)
 
 
 def required(workflow: Workflow) -> dict[str, list[int]]:
@@ -46,7 +61,7 @@ def admit(workflow: Workflow, orchestrator: str, *, persist: bool) -> list[Findi
     ``persist`` tells whether the chosen backend and harness can continue a conversation. Raises
     KeyError for an orchestrator that is not one of ORCHESTRATORS.
     """
-    title, advertised = _ADVERTISED[orchestrator]
+    title, _, advertised = _ADVERTISED[orchestrator]
     findings = []
     for capability, tasks in required(workflow).items():
         if capability in advertised or (capability == PERSIST and persist):
@@ -61,7 +76,7 @@ def admit(workflow: Workflow, orchestrator: str, *, persist: bool) -> list[Findi
 
 def _remedy(capability: str) -> str:
     """Say who offers a capability."""
-    for title, advertised in _ADVERTISED.values():
+    for title, command, advertised in _ADVERTISED.values():
         if capability in advertised:
-            return f"{title} does"
+            return f"{title} does ({command})"
     return "choose a backend and a harness that continue a conversation, or leave the session out"

@@ -422,6 +422,16 @@ def open_found(folder: str, root: str) -> int:
     return descriptor
 
 
+def read_input(path: str, limits: Limits, root: str | None = None) -> bytes | Refusal:
+    """Read what --file names: a source, or IR that was written by hand, which holds whole prompts and may be larger.
+
+    ``root`` is that of ``read_found``. Raises Unreadable when the file cannot be read at all.
+    """
+    if path.endswith((".toml", ".json")):
+        return read_found(path, root, limits.json_bytes, "a manifest, a plan file or a canonical JSON")
+    return read_found(path, root, limits.source_bytes)
+
+
 def standard_library() -> dict[str, str]:
     """Return the files of the standard library, which is package data of this project, by the paths of their loads."""
     folder = os.path.normpath(os.path.join(os.path.dirname(__file__), "..", "..", "stdlib_star"))

@@ -1,0 +1,395 @@
+"""crucible plan run: a workflow in, its tasks run, the verdict as exit code."""
+
+import argparse
+import os
+import time
+
+from crucible.cli.amounts import cost, count, pair, processors, seconds_of, text
+from crucible.cli.output import (
+    UNREADABLE,
+    WRONG_USAGE,
+    Usage,
+    failed,
+    named_input,
+    product,
+    relative,
+    remark,
+    remark_printed,
+    report_text,
+    unreadable,
+)
+from crucible.compiler.launch import CannotRead, Launch, read
+from crucible.schemas.diagnostic import Diagnostic, has_errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
+
+    from crucible.compiler.run_manifest import RunManifest
+    from crucible.runtime.agent_runner import Agents
+    from crucible.runtime.execute import Execution
+    from crucible.runtime.injects import Inject
+    from crucible.runtime.plan import Plan
+    from crucible.runtime.process import Processes
+    from crucible.runtime.progress import Display
+    from crucible.runtime.records import Records
+    from crucible.runtime.runner import Runner
+    from crucible.runtime.workspace import Workspace
+
+INTERRUPTED: "Final" = 130
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a workflow; exit code 0 when the run is valid, 1 when not, 130 when somebody stopped it."""
+    try:
+        command = _Command(arguments)
+        launch = command.launch()
+    except Usage as error:
+        return failed(WRONG_USAGE, str(error), "text", to_stdout=False)
+    except CannotRead as error:
+        usual = "crucible.toml" if error.path == arguments.manifest else "workflow.star"
+        return failed(UNREADABLE, unreadable(error.path, error.reason, usual), "text", to_stdout=False)
+    if launch.printed:
+        remark_printed(launch.printed)
+    injects, faults = command.injects(launch.manifest)
+    diagnostics = [*launch.diagnostics, *faults]
+    if diagnostics:
+        remark(report_text(diagnostics, launch.texts, 2))
+    if launch.workflow is None or has_errors(diagnostics):
+        return 1
+    return command.execute(launch, injects)
+
+
+class _Command:
+    """What the command line asks for, as values."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        """Read the options; raise Usage for one that cannot be."""
+        self._source = named_input(arguments.file, arguments.stdin_filename)
+        self._is_stdin = self._source.data is not None
+        self._manifest: str | None = arguments.manifest
+        self._params = tuple(map(pair, arguments.param or ()))
+        self._capabilities = frozenset(arguments.cap or ())
+        self._agent_cmd = None if arguments.agent_cmd is None else text(arguments.agent_cmd)
+        self._max_cost = cost(arguments.max_cost)
+        self._max_time = seconds_of(arguments.max_time)
+        self._jobs = count("--jobs", arguments.jobs, 1) or processors()
+        self._retries = count("--retries", arguments.retries, 0)
+        self._state: str | None = arguments.state_dir
+        self._is_json: bool = arguments.json
+        self._is_plain: bool = arguments.no_progress
+        self._notes: list[str] = []
+
+    def launch(self) -> Launch:
+        """Read and check what is run, the manifest as it was at its workspace's base commit where it lies inside."""
+        path = relative(self._source.path)
+        persist = True if self._agent_cmd is not None else None
+        launch = read(path, self._source.data, manifest=self._manifest, params=self._params, persist=persist)
+        manifest = launch.manifest
+        if manifest is None or not manifest.is_inside_workspace():
+            return launch
+        frozen = self._frozen(manifest)
+        if frozen is None:
+            return launch
+        return read(
+            path,
+            self._source.data,
+            manifest=self._manifest,
+            manifest_data=frozen,
+            params=self._params,
+            persist=persist,
+        )
+
+    def _frozen(self, manifest: "RunManifest") -> bytes | None:
+        """Return the manifest of the base commit, None where there is none yet."""
+        from crucible.compiler.revisions import NoRevision, Repository
+        from crucible.runtime.prepare import recorded_base
+
+        folder = _workspace(manifest)
+        base = recorded_base(self._state_folder(manifest), folder)
+        name = os.path.relpath(os.path.realpath(manifest.path), os.path.realpath(folder))
+        try:
+            if base is not None:
+                with Repository(folder) as repository:
+                    found = repository.tree(base).read(name)
+                if found is not None:
+                    return found
+        except NoRevision:
+            pass
+        self._notes.append(
+            f"{manifest.path} lies in the workspace that it is for, which has no base commit with it yet; "
+            "this run trusts the file as it is"
+        )
+        return None
+
+    def _state_folder(self, manifest: "RunManifest | None") -> str:
+        """Return where the state of the run is kept."""
+        if self._state is not None:
+            return os.path.abspath(self._state)
+        return os.path.join(os.path.abspath(manifest.folder if manifest else self._folder()), "state")
+
+    def _folder(self) -> str:
+        return os.curdir if self._is_stdin else os.path.dirname(self._source.path) or os.curdir
+
+    def execute(self, launch: Launch, injects: "list[Inject]") -> int:
+        """Run it under the lock of its state directory."""
+        from crucible.runtime import leftovers, lock
+        from crucible.runtime.plan import make_plan
+        from crucible.runtime.process import Processes
+        from crucible.runtime.records import Records
+
+        assert launch.workflow is not None  # noqa: S101 - narrows: run() has looked
+        budgets = [each for each in (self._max_cost, launch.budget) if each is not None]
+        plan = make_plan(launch.workflow, self._capabilities, budget=min(budgets, default=None), jobs=self._jobs)
+        if self._retries is not None:
+            plan = plan._replace(retries=self._retries)
+        state = self._state_folder(launch.manifest)
+        os.makedirs(state, exist_ok=True)
+        path = os.path.join(state, "lock")
+        before = leftovers.holder(path)  # it closes its lock unless it is killed
+        try:
+            with Processes() as processes, lock.take(path):
+                if before is not None:
+                    leftovers.end(before)
+                records = Records(state)
+                session = _Session(self, launch, plan, processes, records, state)
+                try:
+                    return session.run(injects)
+                finally:
+                    records.close(*session.end)
+        except lock.Held as error:
+            return failed(WRONG_USAGE, str(error), "text", to_stdout=False)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what is to be said before the run begins."""
+        return self._notes
+
+    @property
+    def max_time(self) -> float | None:
+        """Return after how many seconds what runs is ended."""
+        return self._max_time
+
+    def folder(self, manifest: "RunManifest | None") -> str:
+        """Return the workspace."""
+        return os.path.abspath(self._folder()) if manifest is None else _workspace(manifest)
+
+    def injects(self, manifest: "RunManifest | None") -> "tuple[list[Inject], list[Diagnostic]]":
+        """Return the files that come into the workspace, and what is wrong with their entries."""
+        if manifest is None or not manifest.injects:
+            return [], []
+        from crucible.runtime.injects import Entry, expand
+
+        entries = [Entry(each.src, each.dst, each.frozen) for each in manifest.injects]
+        ours = (self.folder(manifest), self._state_folder(manifest))
+        found, faults = expand(entries, os.path.abspath(manifest.folder), ours)
+        places = [manifest.injects[fault.entry].index for fault in faults]
+        return found, [
+            Diagnostic(fault.code, fault.message, manifest.path, manifest.place("workspace", "inject", place))
+            for fault, place in zip(faults, places, strict=True)
+        ]
+
+    def agents(self, manifest: "RunManifest | None") -> "Agents":
+        """Return how agents are run."""
+        from crucible.runtime.agent_runner import Agents
+
+        if manifest is None:
+            return Agents(self._agent_cmd)
+        agent = manifest.agent
+        command, refusal = self._agent_cmd, None
+        if command is None and agent.backend == "command":
+            command = agent.agent_cmd
+            if command is None:
+                refusal = '[agent] has backend = "command" and no agent_cmd; give one there or with --agent-cmd'
+        elif command is None and agent.backend != "local":
+            refusal = f'there is no backend "{agent.backend}" here; use "local" or "command" in [agent], or --agent-cmd'
+        withheld = frozenset(secret.name for secret in manifest.secrets if secret.context == "broker")
+        return Agents(command, agent.harness, agent.model, agent.effort, agent.env, withheld, refusal)
+
+    def display(self, plan: "Plan") -> "Display":
+        """Return the live table on a terminal, plain lines anywhere else."""
+        from crucible.runtime.progress import Lines, Live
+
+        if self._is_plain or not os.isatty(2) or os.environ.get("TERM", "dumb") == "dumb":
+            return Lines(plan.workflow, lambda line: remark(_harmless(line) + "\n"))
+        return Live(plan.workflow, _harmless)
+
+    def tell(self, lines: "Iterable[str]", report: str) -> None:
+        """Say how the run ended; the product is the report with --json, else what people read."""
+        said = "".join(_harmless(line) + "\n" for line in lines)
+        if self._is_json:
+            remark(said)
+            product(report)
+        else:
+            product(said)
+
+
+class _Session:
+    """One run: what is told and recorded around the execution; ``end`` is its outcome so far, and the reason."""
+
+    def __init__(
+        self, command: _Command, launch: Launch, plan: "Plan", processes: "Processes", records: "Records", state: str
+    ) -> None:
+        self.end = ("error", "a fault of the command itself")
+        self._command = command
+        self._launch = launch
+        self._plan = plan
+        self._processes = processes
+        self._records = records
+        self._state = state
+        self._begin = time.monotonic()
+
+    def run(self, injects: "list[Inject]") -> int:
+        """Begin, make the workspace ready, execute, and say how it ended."""
+        from crucible.runtime.records import dollars
+        from crucible.runtime.workspace import Refused, Workspace
+
+        launch, plan, records = self._launch, self._plan, self._records
+        manifest = launch.manifest
+        budget = None if plan.budget is None else dollars(plan.budget)
+        records.event(
+            "start", gate=manifest.objective if manifest else "score", file=launch.path, ts=round(time.time(), 3)
+        )
+        workflow = plan.workflow
+        records.event(
+            "plan_admitted", digest=launch.digest, type=workflow.type, result=workflow.result, tasks=len(workflow.task)
+        )
+        for note in self._command.notes:
+            records.event("note", level="warning", text=note)
+            remark(f"warning: {note}\n")
+        records.event("budget", spent_usd=0.0, ceiling_usd=budget)
+        folder = self._command.folder(manifest)
+        environ = os.environ
+        try:
+            with Workspace(folder, self._state, self._processes, environ, injects) as workspace:
+                if manifest is not None and plan.truncation is None and self._processes.caught is None:
+                    self._prepare(workspace, manifest)
+                self._identify(workspace, injects)
+                return self._execute(workspace)
+        except Refused as refusal:
+            if self._processes.caught is not None:
+                self.end = ("stopped", "interrupted")
+                return INTERRUPTED
+            self.end = ("error", str(refusal))
+            records.event("note", level="error", text=str(refusal))
+            remark_printed([f"crucible: {refusal}"])
+            return 1
+        except OSError as error:
+            self.end = ("error", str(error))
+            raise
+
+    def _prepare(self, workspace: "Workspace", manifest: "RunManifest") -> None:
+        from crucible.runtime.prepare import Origin
+        from crucible.runtime.records import LOGS
+
+        repo = manifest.repo
+        origin = Origin(
+            os.path.abspath(manifest.folder),
+            manifest.setup_cmd,
+            url=repo.url if repo else None,
+            path=repo.path if repo else None,
+            ref=repo.ref if repo else None,
+        )
+        if workspace.prepare(origin, os.path.join(self._state, LOGS)):
+            remark_printed([f"prepared {relative(self._command.folder(manifest))}"])
+
+    def _identify(self, workspace: "Workspace", injects: "list[Inject]") -> None:
+        """Record by what this run can be compared with others."""
+        from crucible.runtime.identity import identity
+
+        manifest = self._launch.manifest
+        repo = manifest.repo if manifest else None
+        self._records.event(
+            "identity",
+            identity=identity(
+                workflow=self._launch.digest,
+                repo=(repo.url, repo.path) if repo else (None, None),
+                base=workspace.base,
+                manifest=manifest.text if manifest else None,
+                injects=[(each.target, _digest_of(each.source)) for each in injects],
+            ),
+        )
+
+    def _execute(self, workspace: "Workspace") -> int:
+        from crucible.runtime.execute import Execution
+        from crucible.runtime.shell_runner import ShellRunner
+        from crucible.runtime.surroundings import base
+
+        ours = base(os.environ)
+        if self._launch.manifest is not None or any(task.isolation for task in self._plan.workflow.task):
+            from crucible.runtime.git import LEADING  # to a repository that is none of these tasks' business
+
+            ours = {name: value for name, value in ours.items() if name not in LEADING}
+        shell = ShellRunner(ours)
+        runners: dict[str, Runner] = {"command": shell, "evaluate": shell}
+        if any(task.kind == "agent" for task in self._plan.workflow.task):
+            from crucible.runtime.agent_runner import AgentRunner
+
+            runners["agent"] = AgentRunner(self._command.agents(self._launch.manifest), ours, self._records)
+        with self._command.display(self._plan) as display:
+            execution = Execution(
+                self._plan,
+                runners,
+                workspace,
+                self._processes,
+                self._records,
+                display,
+                self._command.max_time,
+            )
+            execution.run()
+        return self._finish(execution)
+
+    def _finish(self, execution: "Execution") -> int:
+        """Write the report and the last events, and say how it ended."""
+        from crucible.cli.summary import lines, verdict_text
+        from crucible.runtime import machine, records
+        from crucible.runtime.outcome import Ending, Status
+        from crucible.runtime.records import dollars, make_report, outcome_of
+
+        state = execution.state
+        verdict = machine.verdict(state)
+        report = make_report(
+            state.plan.workflow,
+            state.results,
+            valid=verdict.valid,
+            ending=verdict.ending,
+            spent=state.spent,
+            digest=self._launch.digest,
+        )
+        self._records.report(report)
+        found = [machine.status(state, number) for number in range(len(state.results))]
+        counts = {str(status): found.count(status) for status in Status if status in found}
+        self._records.event(
+            "summary", valid=verdict.valid, exit=str(verdict.ending), tasks=counts, spent_usd=dollars(state.spent)
+        )
+        self._records.event("finished")
+        self.end = (outcome_of(verdict.ending), verdict_text(state, verdict))
+        seconds = time.monotonic() - self._begin
+        self._command.tell(lines(state, verdict, seconds, self._records.log), records.report_text(report))
+        if verdict.ending is Ending.INTERRUPTED:
+            return INTERRUPTED
+        return 0 if verdict.valid else 1
+
+
+def _harmless(line: str) -> str:
+    """Return a line that steers no terminal; nearly every one is so as it is."""
+    if line.isprintable():
+        return line
+    from crucible.compiler.output.report import harmless
+
+    return harmless(line)
+
+
+def _workspace(manifest: "RunManifest") -> str:
+    return os.path.normpath(os.path.join(os.path.abspath(manifest.folder), manifest.workspace))
+
+
+def _digest_of(path: str) -> str:
+    from hashlib import file_digest
+
+    try:
+        with open(path, "rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

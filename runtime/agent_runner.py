@@ -1,0 +1,339 @@
+"""One attempt of an agent's turn: by a command that stands in, or by the agent's own program on PATH.
+
+A job in, an attempt out (runtime.md §4). The result is the file PLAN_TASK_RESULT.json in the workspace,
+removed before the turn, so that an old one is never taken for an answer, and after it.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+from crucible.runtime import harness, last_line, surroundings, tree
+from crucible.runtime.outcome import Attempt, Status
+from crucible.runtime.process import Command, Exit
+from crucible.runtime.runner import Job, Turn
+from crucible.runtime.shell_runner import exit_note
+from crucible.schemas.ir import AgentTask
+
+RESULT: Final = "PLAN_TASK_RESULT.json"
+_MOST_RESULT: Final = 1 << 20
+_MOST_VARIABLE: Final = 96 << 10
+_MOST_INPUTS: Final = 64 << 10
+_MOST_COST: Final = 1 << 10
+_TRY_AGAIN: Final = 75  # what a stand-in exits with when asking again may help
+
+
+class Agents(NamedTuple):
+    """How agents are run: what the manifest and the command line say of it.
+
+    ``command`` is the stand-in, None for the harness's own program. ``refusal`` is why no agent can be
+    run at all. The environment holds what agents alone are given, without what only the broker may have.
+    """
+
+    command: str | None = None
+    harness: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    environment: Mapping[str, str] = {}
+    withheld: frozenset[str] = frozenset()
+    refusal: str | None = None
+
+
+class Book(Protocol):
+    """Who writes down conversations."""
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Write one event."""
+
+    def ledger(self, conversations: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write the cursors and turns of all conversations."""
+
+
+class AgentRunner:
+    """Does the turns of agents, and keeps their conversations."""
+
+    def __init__(self, agents: Agents, base: Mapping[str, str], book: Book) -> None:
+        self._agents = agents
+        ours = {name: value for name, value in base.items() if name not in agents.withheld}
+        self._base = {**ours, **agents.environment}
+        self._book = book
+        self._conversations: dict[str, dict[str, Any]] = {}
+
+    def attempt(self, job: Job) -> Turn:
+        """Do one turn; a session's conversation is the same each time."""
+        task, agents = job.task, self._agents
+        assert isinstance(task, AgentTask)  # noqa: S101 - narrows: the executor gives each runner its kinds
+        if agents.refusal is not None:
+            return Attempt(Status.FAIL, note=agents.refusal)
+        turn = _Turn(job, task, agents)
+        problem = _remove(turn.result)
+        if problem:
+            return Attempt(Status.FAIL, note=problem)
+        conversation = self._open(task.session)
+        try:
+            environment = self._environment(turn, conversation)
+            command = turn.command(environment, conversation)
+        except OSError as fault:
+            return surroundings.refusal(fault, job)
+        except LookupError as missing:
+            return Attempt(Status.FAIL, note=str(missing.args[0]))
+        if conversation is not None:
+            action = "resume" if conversation["turns"] else "start"
+            self._book.event("agent_session", session=task.session, action=action, turn=conversation["turns"] + 1)
+        ended = yield command
+        attempt = turn.attempt(ended, conversation)
+        if conversation is not None:
+            conversation["turns"] += attempt.status is Status.PASS
+            self._book.ledger(
+                {name: {"cursor": each["cursor"], "turns": each["turns"]} for name, each in self._conversations.items()}
+            )
+        return attempt
+
+    def _open(self, session: str | None) -> dict[str, Any] | None:
+        """Return the conversation of a session, begun when it is first asked for."""
+        if session is None:
+            return None
+        if session not in self._conversations:
+            self._conversations[session] = {"cursor": _new_identifier(), "turns": 0, "exists": False}
+        return self._conversations[session]
+
+    def _environment(self, turn: "_Turn", conversation: Mapping[str, Any] | None) -> dict[str, str]:
+        """Return what the turn finds in its environment, its prompt being in a file."""
+        task = turn.task
+        found = surroundings.environment(turn.job, self._base)
+        prompt = turn.prompt()
+        _write(turn.prompt_file, prompt)
+        _write(turn.cost_file, b"")
+        found |= {
+            "CRUCIBLE_PROMPT_FILE": turn.prompt_file,
+            "CRUCIBLE_COST_FILE": turn.cost_file,
+            "CRUCIBLE_HARNESS": _text(task.harness or self._agents.harness),
+            "CRUCIBLE_MODEL": _text(task.model or self._agents.model),
+            "CRUCIBLE_EFFORT": _text(task.effort or self._agents.effort),
+            "CRUCIBLE_SESSION": _text(task.session),
+        }
+        if len(prompt) <= _MOST_VARIABLE and b"\0" not in prompt:
+            found["CRUCIBLE_PROMPT"] = os.fsdecode(prompt)
+        if conversation is not None:
+            found["CRUCIBLE_CONVERSATION"] = conversation["cursor"]
+        return found
+
+
+class _Turn:
+    """One turn: the files around it, its command line, and what came of it."""
+
+    def __init__(self, job: Job, task: AgentTask, agents: Agents) -> None:
+        self.job = job
+        self.task = task
+        self._agents = agents
+        stem = os.path.splitext(job.logs.out)[0]
+        self.prompt_file = f"{stem}.prompt.md"
+        self.cost_file = f"{stem}.cost"
+        self.result = os.path.join(job.workspace, RESULT)
+
+    def prompt(self) -> bytes:
+        """Return what the agent is asked: a stand-in the task's prompt bare, a harness with what it has to know."""
+        text = self.task.prompt
+        if self._agents.command is None:
+            text = "\n\n".join(part for part in (text.rstrip("\n"), self._given(), self._owed()) if part) + "\n"
+        return text.encode(errors="surrogateescape")
+
+    def command(self, environment: dict[str, str], conversation: Mapping[str, Any] | None) -> Command:
+        """Return what is run; raise LookupError, saying what to do, where there is no such program."""
+        logs, folder = self.job.logs, self.job.workspace
+        if self._agents.command is not None:
+            return Command(("sh", "-c", _text(self._agents.command)), environment, folder, logs.out, logs.err)
+        name = self.task.harness or self._agents.harness or harness.DEFAULT
+        program = harness.HARNESSES.get(name)
+        if program is None:
+            known = ", ".join(harness.HARNESSES)
+            raise LookupError(f'there is no harness "{name}" here; known: {known}; --agent-cmd runs a command instead')
+        found = _on_path(program.program, environment.get("PATH", os.defpath))
+        if found is None:
+            raise LookupError(
+                f'the agent\'s program "{program.program}" is not on PATH; install it ({program.install}), '
+                "or give a command in its place with --agent-cmd"
+            )
+        effort = environment["CRUCIBLE_EFFORT"]
+        if effort:
+            environment.setdefault("CLAUDE_CODE_EFFORT_LEVEL", effort)
+        cursor = None if conversation is None else conversation["cursor"]
+        resumed = conversation is not None and conversation["exists"]
+        arguments = harness.words(environment["CRUCIBLE_MODEL"], cursor, is_resumed=resumed)
+        # Its prompt is longer than an argument may be, so a shell gives it the file as standard input.
+        line = 'exec "$0" "$@" <"$CRUCIBLE_PROMPT_FILE"'
+        return Command(("sh", "-c", line, found, *arguments), environment, folder, logs.out, logs.err)
+
+    def attempt(self, ended: Exit, conversation: dict[str, Any] | None) -> Attempt:
+        """Return what came of the turn, its result taken away."""
+        if self._agents.command is not None:
+            cost = self._stand_in_cost()
+            attempt = self._of_stand_in(ended)
+        else:
+            story = harness.read(self.job.logs.out)
+            cost = story.cost
+            if conversation is not None and story.conversation:
+                conversation["cursor"] = story.conversation
+            if conversation is not None:
+                conversation["exists"] |= story.began
+            attempt = self._of_harness(ended, story)
+        _remove(self.result)
+        if cost is None and attempt.status is Status.PASS:
+            note = "what the turn cost is not a number of USD, so nothing can be held against the budget"
+            attempt = Attempt(Status.FAIL, attempt.output, note=note)
+        return attempt._replace(cost=cost or 0, seconds=ended.seconds)
+
+    def _of_stand_in(self, ended: Exit) -> Attempt:
+        failed = self._ended_badly(ended)
+        if failed is not None:
+            return failed
+        if os.path.lexists(self.result):
+            return self._of_result()
+        line = last_line.read(self.job.logs.out, ended.size)
+        if line.fault is not None:
+            return Attempt(Status.FAIL, note=f"there is no {RESULT}, and {line.fault}")
+        return _of_value(line.value, "the last line")
+
+    def _of_harness(self, ended: Exit, story: harness.Story) -> Attempt:
+        if ended.cause is None and story.transport is not None:
+            return Attempt(Status.TRANSPORT, note=story.fault, transport=story.transport)
+        if ended.cause is None and not story.began and ended.fault is None and ended.code != 0:
+            note = f"the harness did not start: {exit_note(ended, self.job.logs.err)}"
+            return Attempt(Status.TRANSPORT, note=note, transport="agent")
+        failed = self._ended_badly(ended)
+        if failed is not None and story.fault:
+            return failed._replace(note=story.fault)
+        if failed is not None:
+            return failed
+        if story.fault:
+            return Attempt(Status.FAIL, note=story.fault)
+        if not story.ended:
+            return Attempt(Status.FAIL, note="the harness ended without the event that says how its turn ended")
+        if not os.path.lexists(self.result):
+            return Attempt(Status.FAIL, note=f"the agent left no {RESULT}")
+        return self._of_result()
+
+    def _ended_badly(self, ended: Exit) -> Attempt | None:
+        if ended.cause is not None:
+            return Attempt(Status.FAIL, note=ended.cause)
+        if ended.fault is not None:
+            return surroundings.refusal(ended.fault, self.job)
+        if ended.code == 0:
+            return None
+        note = exit_note(ended, self.job.logs.err)
+        if ended.code == _TRY_AGAIN and self._agents.command is not None:
+            return Attempt(Status.TRANSPORT, note=note, transport="agent")
+        return Attempt(Status.FAIL, note=note)
+
+    def _of_result(self) -> Attempt:
+        """Return what the result file says; it is the agent's, so anything may stand in its place."""
+        data = _read(self.result, _MOST_RESULT)
+        if isinstance(data, str):
+            return Attempt(Status.FAIL, note=f"{RESULT} {data}")
+        line = last_line.parse(data, RESULT)
+        if line.fault is not None:
+            return Attempt(Status.FAIL, note=line.fault)
+        return _of_value(line.value, RESULT)
+
+    def _stand_in_cost(self) -> int | None:
+        """Return what a stand-in says it cost, nothing when it says nothing, None for what is no amount."""
+        data = _read(self.cost_file, _MOST_COST)
+        if isinstance(data, str):
+            return None
+        if not data.strip():
+            return 0
+        try:
+            return harness.micro_dollars(float(data))
+        except ValueError:
+            return None
+
+    def _given(self) -> str:
+        """Return the section of the inputs, "" when there are none."""
+        job = self.job
+        if not job.inputs and not job.params:
+            return ""
+        size = os.path.getsize(job.logs.inputs)
+        if size > _MOST_INPUTS:
+            return f"## Inputs\n\nWhat earlier tasks found is in this file, as JSON by name: {job.logs.inputs}"
+        text = surroundings.inputs_json(job).decode(errors="surrogateescape").rstrip("\n")
+        fence = "```"
+        while fence in text:
+            fence += "`"
+        return f"## Inputs\n\nWhat earlier tasks found, by name:\n\n{fence}json\n{text}\n{fence}"
+
+    def _owed(self) -> str:
+        fields = ", ".join(f'"{name}"' for name in self.task.emits)
+        having = f" with at least the field{'s' if len(self.task.emits) > 1 else ''} {fields}" if fields else ""
+        return (
+            f"## Result\n\nWhen you are done, write one JSON object{having} to the file {RESULT} in the working "
+            "directory. It is the only result of this task: without it, the task has failed."
+        )
+
+
+def _of_value(value: object, what: str) -> Attempt:
+    if isinstance(value, dict):
+        return Attempt(Status.PASS, value)
+    return Attempt(Status.FAIL, note=f"{what} is not a JSON object")
+
+
+def _on_path(program: str, path: str) -> str | None:
+    """Return where a program stands on PATH; an entry that is not absolute is one below the workspace, not ours."""
+    for entry in path.split(os.pathsep):
+        found = os.path.join(entry or os.curdir, program)
+        if os.path.isabs(entry) and os.path.isfile(found) and os.access(found, os.X_OK):
+            return found
+    return None
+
+
+def _remove(path: str) -> str:
+    """Remove whatever stands in the place of a result; return why that cannot be, "" when it is gone."""
+    folder, name = os.path.split(path)
+    try:
+        if os.path.lexists(path):
+            with tree.opened(folder) as parent:
+                tree.remove(parent, name)
+    except OSError as error:
+        return f"{RESULT} of an earlier turn cannot be removed: {error.strerror}"
+    return ""
+
+
+def _read(path: str, most: int) -> bytes | str:
+    """Return the bytes of a regular file, or what is wrong with it; nothing is followed and nothing blocks."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return "is no regular file"
+        data = b""
+        while len(data) <= most and (block := os.read(file, most + 1 - len(data))):
+            data += block
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    finally:
+        os.close(file)
+    return data if len(data) <= most else f"has more than {most:,} bytes"
+
+
+def _write(path: str, data: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    finally:
+        os.close(file)
+
+
+def _text(value: str | None) -> str:
+    """Return a text of the workflow as the environment takes it: UTF-8 whatever the locale."""
+    return os.fsdecode((value or "").encode(errors="surrogateescape").replace(b"\0", b""))
+
+
+def _new_identifier() -> str:
+    """Return a new conversation's identifier, a random UUID as harnesses want it."""
+    data = bytearray(os.urandom(16))
+    data[6], data[8] = data[6] & 0x0F | 0x40, data[8] & 0x3F | 0x80
+    text = data.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,108 @@
+"""The agents' own command-line programs: how one is started, and what its stream of events came to.
+
+A turn in, the words of a command line out; the log of that turn in, a finding out. Text is all there is
+here: who starts programs is agent_runner.py. One entry a harness.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+_TAIL: Final = 1 << 20
+_RESULT: Final = "result"
+_MOST_USD: Final = 1e12
+# What a provider or a connection says when asking again may help: a closed list. The first one found names what died.
+_PASSING: Final = (
+    ("provider", ("overloaded", "529", "503 service unavailable", "rate limit", "429")),
+    ("gateway", ("connection error", "econnreset", "econnrefused", "socket hang up", "fetch failed", "etimedout")),
+)
+
+
+class Harness(NamedTuple):
+    """A program that does agent turns: its name on PATH, and where people get it."""
+
+    program: str
+    install: str
+
+
+HARNESSES: Final[Mapping[str, Harness]] = {
+    "claude": Harness("claude", "npm install -g @anthropic-ai/claude-code"),
+}
+DEFAULT: Final = "claude"
+
+
+class Story(NamedTuple):
+    """What the events of a turn say.
+
+    ``began`` tells whether there was any event, ``conversation`` is the identifier that the harness
+    gave it. ``cost`` is in micro-dollars, None when it did not say or said nonsense. ``fault`` is why the
+    turn failed, "" when it did not; ``transport`` names what died when asking again may help.
+    """
+
+    began: bool = False
+    ended: bool = False
+    conversation: str | None = None
+    cost: int | None = None
+    fault: str = ""
+    transport: str | None = None
+
+
+def words(model: str | None, conversation: str | None, *, is_resumed: bool) -> tuple[str, ...]:
+    """Return the arguments of a turn, whose prompt comes on standard input."""
+    found = ["-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"]
+    if model:
+        found += ["--model", model]
+    if conversation is not None:
+        found += ["--resume" if is_resumed else "--session-id", conversation]
+    return tuple(found)
+
+
+def read(path: str) -> Story:
+    """Return what the log of a turn says, of which at most the last MiB is read."""
+    began, conversation, last = False, None, None
+    for event in _events(path):
+        began = True
+        named = event.get("session_id")
+        conversation = named if isinstance(named, str) and named else conversation
+        if event.get("type") == _RESULT:
+            last = event
+    if last is None:
+        return Story(began, conversation=conversation)
+    fault, transport = "", None
+    if last.get("is_error") or last.get("subtype", "success") != "success":
+        said = last.get("result") or last.get("error") or last.get("subtype")
+        fault = said if isinstance(said, str) else "the harness reports an error"
+        transport = None if last.get("retryable") is False else _passing(last, fault)
+    cost = micro_dollars(last.get("total_cost_usd"))
+    return Story(began, ended=True, conversation=conversation, cost=cost, fault=fault, transport=transport)
+
+
+def micro_dollars(usd: object) -> int | None:
+    """Return an amount of USD in whole micro-dollars, None for what is no amount."""
+    if isinstance(usd, bool) or not isinstance(usd, (int, float)) or not 0 <= usd < _MOST_USD:
+        return None
+    return round(usd * 1_000_000)
+
+
+def _passing(event: Mapping[str, Any], fault: str) -> str | None:
+    said = f"{fault} {event.get('api_error_status', '')}".lower()
+    return next((token for token, signs in _PASSING if any(sign in said for sign in signs)), None)
+
+
+def _events(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the events at the end of a log; what is none is passed over."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL))
+            lines = file.read(_TAIL).split(b"\n")
+    except OSError:
+        return
+    for line in lines:
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            yield event

@@ -1,0 +1,232 @@
+"""The last line of a log: read as JSON, or a plain sentence why it is none (runtime.md §3).
+
+In: the path of a log of any length. Out: the value or the fault, in bounded memory. Lines end at LF only; of a
+line that a carriage return began anew only what follows counts; escape sequences of terminals and a byte-order
+mark are no part of it.
+"""
+
+import json
+import os
+import re
+from typing import Any, Final, NamedTuple
+
+from crucible.schemas.ir import is_finite
+
+LIMIT: Final = 1 << 20  # bytes of a last line
+LEVELS: Final = 500
+EMPTY: Final = "it printed nothing"
+_SHOWN: Final = 200
+_SHOWN_LINE: Final = 500
+_STEP: Final = 4096
+_TAIL: Final = 64 << 10
+_LOOKED_AT: Final = 10_000  # earlier lines, for a hint
+_TRIES: Final = 100
+_TOO_DEEP: Final = f"is nested more than {LEVELS} levels deep"
+_OPENING: Final = (b"{", b"[", b'"')
+_PAIRS: Final = {b"}": b"{", b"]": b"["}
+_MARK: Final = b"\xef\xbb\xbf"
+_ESCAPE: Final = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours and cursors: CSI
+    rb"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles and links: OSC and its like, up to BEL or ST
+    rb"|[ -/]*[0-Z\\^-~])"  # all others
+)
+_CONTROLS: Final = dict.fromkeys((*range(9), *range(10, 32), *range(127, 160)))
+
+
+class LastLine(NamedTuple):
+    """The value of a last line with a remark on it, or the ``fault`` that says why it has none."""
+
+    value: Any = None
+    fault: str | None = None
+    note: str = ""
+
+
+class _NoJson(Exception):
+    """What is wrong with a text that was to be JSON, as what is said of it."""
+
+
+class _Text(_NoJson):
+    """Said of what is no JSON from its first character."""
+
+
+def read(path: str, size: int | None = None) -> LastLine:
+    """Read the last line of a log that is not blank, taking no more of it than its first ``size`` bytes."""
+    if size == 0:
+        return LastLine(fault=EMPTY)
+    try:
+        with open(path, "rb", buffering=0, opener=_open) as file:
+            end = os.fstat(file.fileno()).st_size
+            return _read(file.fileno(), end if size is None else min(size, end))
+    except OSError as error:  # whoever writes a log can remove it, too
+        return LastLine(fault=f"its output cannot be read: {error.strerror}")
+
+
+def parse(data: bytes, what: str) -> LastLine:
+    """Read a whole text as strictly as a last line; ``what`` is the subject of the fault."""
+    try:
+        return LastLine(_parse(data.strip().removeprefix(_MARK)))
+    except _NoJson as bad:
+        return LastLine(fault=f"{what} {bad}")
+
+
+def tail(path: str, lines: int = 20) -> str:
+    """Return the last lines of a log for a note: without controls, each of bounded length; "" when there are none."""
+    try:
+        with open(path, "rb", buffering=0, opener=_open) as file:
+            end = os.fstat(file.fileno()).st_size
+            data = os.pread(file.fileno(), _TAIL, max(0, end - _TAIL))
+    except OSError:
+        return ""
+    rows = _ESCAPE.sub(b"", data).rstrip().split(b"\n")[-lines:]
+    texts = [_shown(row, _SHOWN_LINE) for row in rows]
+    return "\n".join(texts).strip("\n")
+
+
+def _open(path: str, flags: int) -> int:
+    """Open what a child has left, which may be a link or a pipe by now."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _read(file: int, end: int) -> LastLine:
+    """Find the last line that is not blank before ``end``, and read it."""
+    while True:
+        # One byte more than the limit, so that the line before a line of that length is seen to end.
+        start = max(0, end - LIMIT - 1)
+        window = os.pread(file, end - start, start)
+        trimmed = _trimmed(window)
+        if trimmed == len(window) or (trimmed and not start):
+            break
+        if not trimmed and not start:
+            return LastLine(fault=EMPTY)
+        end = start + trimmed
+    text = _ESCAPE.sub(b"", window[:trimmed])
+    if not text.removeprefix(_MARK):
+        return LastLine(fault=EMPTY)
+    *earlier, line = text.split(b"\n")
+    after = line.rpartition(b"\r")[2]
+    if start and not earlier and after == line:
+        return LastLine(fault=_too_long(file, start, end))
+    shown = after.strip().removeprefix(_MARK)
+    try:
+        value = _parse(shown)
+    except _NoJson as bad:
+        plain = "; print the result as JSON on the last line, or nothing" if isinstance(bad, _Text) else ""
+        return LastLine(fault=f"the last line {bad}{_hint(earlier, shown, start, file) or plain}")
+    is_coloured = _ESCAPE.search(window, window.rfind(b"\n", 0, trimmed) + 1) is not None
+    return LastLine(value, note="escape sequences were removed from the last line" if is_coloured else "")
+
+
+def _trimmed(window: bytes) -> int:
+    """Return the length of a text without the blanks and escape sequences at its end."""
+    end = len(window)
+    while True:
+        while end and window[end - 1 : end].isspace():
+            before = max(0, end - _STEP)  # a copy of all of it for each escape sequence would take for ever
+            end = before + len(window[before:end].rstrip())
+        escape = window.rfind(b"\x1b", 0, end)
+        if window[escape:end] == b"\x1b\\":  # ends one that began before
+            escape = window.rfind(b"\x1b", 0, escape)
+        if escape < 0 or _ESCAPE.fullmatch(window, escape, end) is None:
+            return end
+        end = escape
+
+
+def _too_long(file: int, start: int, end: int) -> str:
+    """Say how long a line is that reaches from before ``start`` to ``end``."""
+    while start:
+        before = max(0, start - LIMIT)
+        at = os.pread(file, start - before, before).rfind(b"\n")
+        start = before if at < 0 else before + at + 1
+        if at >= 0:
+            break
+    return f"the last line has {end - start} bytes, and at most {LIMIT} are read"
+
+
+def _parse(data: bytes) -> Any:
+    """Read strict JSON; raise what is wrong with it."""
+    try:
+        text = data.decode()
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant, parse_float=_float)
+    except UnicodeDecodeError as error:
+        raise _NoJson(f"is not UTF-8 at byte {error.start + 1}: {_shown(data, _SHOWN)}") from None
+    except RecursionError:
+        raise _NoJson(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        if not data.startswith(_OPENING):
+            raise _Text(f"is not JSON: {_shown(data, _SHOWN)}") from None
+        quotes = "; JSON has double quotes" if data.startswith(b"{'") else ""
+        raise _NoJson(f"is not JSON (character {error.pos + 1}): {_shown(data, _SHOWN)}{quotes}") from None
+    except ValueError:
+        raise _NoJson("holds an integer with more digits than can be read") from None
+    # json's own bound depends on who calls it, and on the release of Python.
+    if data.count(b"[") + data.count(b"{") > LEVELS and _is_deep(value):
+        raise _NoJson(_TOO_DEEP)
+    return value
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(LEVELS + 1):
+        level = [
+            item
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        raise _NoJson(f"has the key {_shown(json.dumps(twice).encode(), _SHOWN)} twice")
+    return made
+
+
+def _constant(name: str) -> float:
+    raise _NoJson(f"is not JSON: {name} is no number there")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not is_finite(value):
+        raise _NoJson(f"holds {_shown(text.encode(), _SHOWN)}, which is not finite")
+    return value
+
+
+def _hint(earlier: list[bytes], line: bytes, start: int, file: int) -> str:
+    """Say what to do about a bad last line when those before it tell."""
+    closes = _PAIRS.get(line[:1])
+    rows = [row.rpartition(b"\r")[2].removeprefix(_MARK) for row in earlier[-_LOOKED_AT:]]
+    begun = [index for index, row in enumerate(rows) if row.startswith(closes or b"{")]
+    for index in begun[: -_TRIES - 1 : -1]:
+        if closes and _is_json(b"\n".join([*rows[index:], line])):
+            return "; the JSON stands on several lines: print it on one"
+        if not closes and _is_json(rows[index]):
+            number = _line_number(file, start) + len(earlier) - len(rows) + index
+            return f"; line {number} would have been: print it last"
+    return ""
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        _parse(data)
+    except _NoJson:
+        return False
+    return True
+
+
+def _line_number(file: int, at: int) -> int:
+    """Return the number of the line that holds a byte of a log, from 1."""
+    count = 1
+    for start in range(0, at, LIMIT):
+        count += os.pread(file, min(LIMIT, at - start), start).count(b"\n")
+    return count
+
+
+def _shown(line: bytes, length: int) -> str:
+    """Return a line as a note shows it."""
+    text = line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace").translate(_CONTROLS)
+    return text if len(text) <= length else text[: length - 1] + "…"

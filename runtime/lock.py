@@ -1,0 +1,109 @@
+"""Locks that die with their process: a file or a folder that one run holds, and nobody else meanwhile.
+
+The system gives a lock back when the process ends, however it ends; so what a dead run left can be told from
+what a living one uses. Closing a lock on a file removes the file.
+"""
+
+import os
+from contextlib import suppress
+from typing import Final, Self
+
+_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_DIGITS: Final = 20
+
+
+class Held(Exception):
+    """Another process holds the lock; the text says which."""
+
+
+class Lock:
+    """A lock on a file, as long as it is open and its process lives."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path = path
+        self._descriptor: int | None = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the file and give the lock back."""
+        if self._descriptor is not None:
+            # In this order: whoever opens the file in between sees that it is gone, and makes another one.
+            with suppress(FileNotFoundError):
+                os.unlink(self._path)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def take(path: str) -> Lock:
+    """Take the lock on a file, which is made for it; raise Held while another process has it."""
+    while True:
+        descriptor = os.open(path, _FILE, 0o644)
+        try:
+            has_lock = _lock(descriptor)
+            if has_lock and _is_there(path, descriptor):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+                return Lock(path, descriptor)
+            held = None if has_lock else _held(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if held is not None:
+            raise held
+
+
+def _held(path: str, descriptor: int) -> Held:
+    holder = os.pread(descriptor, _MOST_DIGITS, 0).decode("ascii", "replace").strip()
+    who = f"process {holder}" if holder else "another process"
+    return Held(f"{who} runs here already: it holds {path}")
+
+
+def hold(folder: str) -> int | None:
+    """Lock a folder, through a file in it; None while another process has it, or when it is gone.
+
+    The lock is the descriptor that is returned: closing that gives it back.
+    """
+    path = os.path.join(folder, "lock")
+    try:
+        within = os.open(folder, _FOLDER)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        descriptor = os.open("lock", _FILE, 0o644, dir_fd=within)
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(within)
+    try:
+        if _lock(descriptor) and _is_there(path, descriptor):
+            return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _lock(descriptor: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_there(path: str, descriptor: int) -> bool:
+    """Tell whether an open file still stands under its name."""
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
+    except (FileNotFoundError, NotADirectoryError):
+        return False

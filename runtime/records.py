@@ -1,0 +1,175 @@
+"""What a run leaves under its state directory: session.jsonl, report.json, logs, the ledger of conversations.
+
+In goes what happened, out come files that a reader can trust at any moment: an event is one line and one
+write, everything else is put beside itself and renamed. Nothing is decided here (runtime.md §6).
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from crucible.runtime.outcome import Ending, Result, Status
+from crucible.schemas.ir import Task, Workflow
+
+VERSION: Final = 1
+SESSION, REPORT, LOGS, LEDGER = "session.jsonl", "report.json", "logs", "conversations.json"
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_SLUG: Final = 40
+_OUTCOMES: Final = {
+    Ending.COMPLETED: "finished",
+    Ending.BUDGET_EXCEEDED: "budget",
+    Ending.WALL_CLOCK: "budget",
+    Ending.INTERRUPTED: "stopped",
+}
+_ended: Final = json.JSONEncoder(separators=(",", ":")).encode  # ASCII: no reader takes U+2028 for the end of a line
+_written: Final = json.JSONEncoder(ensure_ascii=False).encode
+_sorted: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+class Records:
+    """The records of one run, begun anew in a folder that is there; raises OSError where that cannot be.
+
+    ``close`` writes the last event, once. Whoever holds the records closes them, whatever happens.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._is_open = True
+        for name in (REPORT, LEDGER, _beside(REPORT), _beside(LEDGER)):
+            _remove(os.path.join(folder, name))
+        logs = os.path.join(folder, LOGS)
+        if os.path.islink(logs):
+            os.unlink(logs)
+        os.makedirs(logs, exist_ok=True)
+        for entry in os.scandir(logs):
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+        path = os.path.join(folder, SESSION)
+        _remove(path)  # never followed and never written over: a link there is somebody's mistake, or trick
+        self._session = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def event(self, kind: str, **facts: Any) -> None:
+        """Write one event; those after the last one are dropped."""
+        if self._is_open:
+            _write(self._session, _ended({"v": VERSION, "kind": kind, **facts}).encode() + b"\n")
+
+    def task_result(self, task: Task, result: Result) -> None:
+        """Write what became of a task."""
+        facts = {"name": task.name, "task_kind": task.kind, **_facts(result)}
+        if "output" in facts:
+            facts["output_digest"] = _digest(facts.pop("output"))
+        self.event("task_result", **facts)
+
+    def report(self, report: Mapping[str, Any]) -> None:
+        """Write the report of the run."""
+        _replace(os.path.join(self._folder, REPORT), report_text(report).encode(), 0o666)
+
+    def ledger(self, conversations: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write the cursors and turns of all conversations, for nobody else to read."""
+        _replace(os.path.join(self._folder, LEDGER), (_written(conversations) + "\n").encode(), 0o600)
+
+    def log(self, number: int, name: str, attempt: int) -> str:
+        """Return the path of the logs of an attempt, without their endings; tasks are numbered from 0, files from 1."""
+        slug = "".join(letter for letter in name if letter in _PLAIN)[:_SLUG]
+        return os.path.join(self._folder, LOGS, f"{number + 1:03}-{slug}.attempt-{attempt}")
+
+    def inputs(self, slot: int) -> str:
+        """Return the path of a file for inputs; of the tasks that run at the same time, each has a slot of its own."""
+        return os.path.join(self._folder, f"inputs-{slot + 1}")
+
+    def close(self, outcome: str, reason: str) -> None:
+        """Write the last event, if nobody has, and close the log."""
+        if self._is_open:
+            self.event("shutdown", outcome=outcome, reason=reason)
+            self._is_open = False
+            os.close(self._session)
+
+
+def outcome_of(ending: Ending) -> str:
+    """Return the outcome that the last event names for an ending."""
+    return _OUTCOMES.get(ending, "error")
+
+
+def dollars(micros: int) -> float:
+    """Return an amount in micro-dollars as the number of USD that is written."""
+    return micros / 1_000_000
+
+
+def make_report(
+    workflow: Workflow, results: tuple[Result | None, ...], *, valid: bool, ending: Ending, spent: int, digest: str
+) -> dict[str, Any]:
+    """Return the report of a run as plain data; a task without a result was never dispatched."""
+    return {
+        "version": VERSION,
+        "valid": valid,
+        "exit": str(ending),
+        "spent_usd": dollars(spent),
+        "digest": digest,
+        "tasks": [
+            {"name": task.name, "kind": task.kind, **_facts(result or Result(Status.PENDING))}
+            for task, result in zip(workflow.task, results, strict=True)
+        ],
+    }
+
+
+def report_text(report: Mapping[str, Any]) -> str:
+    """Return a report as JSON text with a line for each task; a lone surrogate is written as its escape."""
+    head = _written({key: value for key, value in report.items() if key != "tasks"})
+    text = f'{head[:-1]}, "tasks": [\n' + ",\n".join(map(_written, report["tasks"])) + "\n]}\n"
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _facts(result: Result) -> dict[str, Any]:
+    """Return what is there to say of a result, absent facts left out."""
+    facts: dict[str, Any] = {"status": str(result.status)}
+    if result.attempts:
+        facts |= {
+            "attempts": result.attempts,
+            "cost_usd": dollars(result.cost),
+            "seconds": round(result.seconds, 3),
+        }
+    if result.text:
+        facts["note"] = result.text
+    if result.status is Status.PASS or result.output is not None:
+        facts["output"] = result.output
+    if result.status is Status.BLOCKED and result.reason is not None:
+        facts["blocked"] = result.reason.to_plain()
+    if result.transport is not None and result.status is Status.TRANSPORT:
+        facts["transport"] = result.transport
+    return facts
+
+
+def _digest(value: object) -> str:
+    from hashlib import sha256
+
+    return sha256(_sorted(value).encode()).hexdigest()
+
+
+def _beside(name: str) -> str:
+    return f".{name}.new"
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _replace(path: str, data: bytes, mode: int) -> None:
+    """Write a file whole or not at all."""
+    folder, name = os.path.split(path)
+    beside = os.path.join(folder, _beside(name))
+    _remove(beside)
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        _write(file, data)
+    finally:
+        os.close(file)
+    os.replace(beside, path)
+
+
+def _write(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]

@@ -1,0 +1,51 @@
+"""The protocol of a runner: one attempt of one task, as a generator of the processes that it needs.
+
+A runner is handed a job and yields commands; the executor runs each and sends back how it ended; at last
+the generator returns an attempt. So a runner knows no graph, and the executor drives as many attempts
+as a wave has in one thread.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from crucible.runtime.outcome import Attempt
+from crucible.runtime.process import Command, Exit
+from crucible.schemas.ir import Task
+
+Turn: TypeAlias = Generator[Command, Exit, Attempt]
+
+
+class Logs(NamedTuple):
+    """The paths of the files of one attempt: what it printed, and the inputs that it can read.
+
+    The inputs may stand where those of an attempt stood that is over.
+    """
+
+    out: str
+    err: str
+    inputs: str
+
+
+class Job(NamedTuple):
+    """One attempt of one task, and all that a runner may know of it.
+
+    ``number`` is the task's place in the plan, from 0; ``attempt`` counts from 1. ``inputs`` are the
+    outputs of the passing dependencies by name, in declaration order; ``params`` the workflow's bound
+    parameters. ``workspace`` is the absolute path of the folder in which it runs, its worktree if it has one.
+    """
+
+    task: Task
+    number: int
+    attempt: int
+    inputs: Mapping[str, Any]
+    params: Mapping[str, Any]
+    workspace: str
+    logs: Logs
+
+
+class Runner(Protocol):
+    """Does attempts of the kinds of task that it is for."""
+
+    def attempt(self, job: Job) -> Turn:
+        """Return the turn of one attempt; nothing happens before it is driven."""
+        ...

@@ -35,10 +35,6 @@ class _Ignored(NamedTuple):
     size: int
 
 
-class _Refused(Exception):
-    """A folder is not searched; the text says why."""
-
-
 def discover(directory: str, limits: Limits = LIMITS) -> Found:
     """Find every workflow.star and crucible.toml below a directory, in the order of their paths."""
     return _Search(limits).run(directory)
@@ -57,19 +53,13 @@ class _Search:
         """Search a directory."""
         start = os.path.realpath(directory)
         unlisted: list[tuple[str, str]] = []
-        pending: list[tuple[str, str, list[_Ignored]]] = []
-        try:
-            pending.append((directory, start, self._above(start)))
-        except _Refused as refused:
-            unlisted.append((directory, str(refused)))
+        pending = [(directory, start, self._above(start))]
         while pending:
             shown, folder, ignored = pending.pop()
             try:
                 pending += self._folder(shown, folder, ignored)
             except OSError as error:
                 unlisted.append((shown, os.strerror(error.errno or 0)))
-            except _Refused as refused:
-                unlisted.append((shown, str(refused)))
         real = {os.path.realpath(path) for path in self._files} if self._links else set()
         links = [shown for shown, path in self._links if os.path.realpath(path) not in real]
         return Found(sorted(self._files), unlisted, sorted(links))
@@ -124,11 +114,13 @@ class _Search:
         except Unreadable:
             return ignored
         if not isinstance(data, bytes):
-            raise _Refused(f"the {_IGNORE} files that hold here have more than {self._limits.ignore_bytes:,} bytes")
+            return ignored  # too much to compare every path with: rather too many files are searched than too few
         return [*ignored, _Ignored(folder, read(data), len(data))]
 
     def _is_ignored(self, path: str, ignored: list[_Ignored], *, is_folder: bool) -> bool:
         """Tell whether a path is ignored: the last pattern that fits decides, deeper ones first."""
+        if self._seconds > self._limits.seconds:
+            return False  # as long as people may wait for that
         found = None
         begin = time.monotonic()
         for folder, patterns, _ in reversed(ignored):
@@ -136,8 +128,6 @@ class _Search:
             if found is not None:
                 break
         self._seconds += time.monotonic() - begin
-        if self._seconds > self._limits.seconds:
-            raise _Refused(f"comparing paths with the patterns of {_IGNORE} took more than {self._limits.seconds:g} s")
         return bool(found)
 
 

@@ -108,7 +108,7 @@ def failed(code: str, message: str, style: str, *, to_stdout: bool) -> int:
     The report is the product of lint alone, ``to_stdout``.
     """
     diagnostics = [Diagnostic(code, message)]
-    if style != "text":
+    if style in ("json", "sarif", "github"):
         (product if to_stdout else remark)(for_programs(diagnostics, 0, style))
     if style in ("json", "sarif"):
         return 2

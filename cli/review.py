@@ -77,8 +77,8 @@ def _render(folder: str, found: Review) -> tuple[dict[str, list[str]], Problem |
             return pictures, problem
         if problem is not None:
             remark(f"crucible: {harmless(pack.path or '.')}: no pictures: {harmless(problem.message)}\n")
-        else:
-            pictures[pack.path] = [os.path.join(folder, name) for name in drawn]
+            return pictures, None  # the next one may keep us as long
+        pictures[pack.path] = [os.path.join(folder, name) for name in drawn]
     return pictures, None
 
 

@@ -113,6 +113,34 @@ def _may_say_no(task: Task | None) -> bool:
     return _strictness(task) > Strictness.UNKNOWN
 
 
+# What is said of a task that takes over from one that had more of something.
+_RANKS: Final = {
+    "required": "is advisory",
+    "stage": "runs in the epilogue",
+    "join": "needs only one of its dependencies to pass",
+    "isolation": "is not isolated",
+    "threshold": "has no such threshold",
+    "direction": "has no such direction",
+}
+
+
+def _body_of(task: Task) -> tuple[str, str]:
+    """Return what a task runs or is told, nothing for one that does neither."""
+    if isinstance(task, AgentTask):
+        return "prompt", task.prompt
+    return "command", getattr(task, "command", "")
+
+
+def _bearers(side: Standing) -> dict[tuple[str, str], list[int]]:
+    """Return the tasks by what they run or are told."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for one, task in side.tasks.items():
+        body = _body_of(task)
+        if body[1]:
+            found.setdefault(body, []).append(one)
+    return found
+
+
 def _is_check(task: Task) -> bool:
     """Tell whether a task can say no without anybody's judgement."""
     return isinstance(task, (EvaluateTask, CommandTask)) or task.operation in _MEASURES
@@ -130,7 +158,7 @@ class _Comparison:
 
     def changes(self) -> Iterator[Change]:
         """Yield all changes, those of the whole first, then task by task as the new workflow lists them."""
-        self._said = list(self._one_by_one())
+        self._said = [*self._one_by_one(), *self._moved()]
         # What follows from the graph as a whole is said where no change of its own has said it.
         self._said += list(self._consequences())
         self._said += list(self._survived())
@@ -310,6 +338,52 @@ class _Comparison:
                 kind, says = Class.WEAKENED, f"{{}} takes {words} from {{}} now, with less evidence behind it"
                 names = (new.name, after)
             yield Change(kind, new.name, field, says, names, before, after)
+
+    # What tasks run or are told, wherever it stands
+
+    def _moved(self) -> Iterator[Change]:
+        """Find what went from one task to another that counts for less, and what went nowhere to make room."""
+        before, after = _bearers(self._old), _bearers(self._new)
+        for body, bearers in before.items():
+            heirs = after.get(body, [])
+            if len(bearers) > 1 or len(heirs) > 1 or bearers[0] not in self._new.tasks or bearers == heirs:
+                continue
+            (one,) = bearers
+            field, says = ("prompt", "told to") if body[0] == "prompt" else ("command", "run by")
+            old = self._old.tasks[one]
+            if heirs:
+                lost = self._lost_on_the_way(one, heirs[0])
+                if lost:
+                    new = self._new.tasks[heirs[0]]
+                    was = "was told" if field == "prompt" else "ran"
+                    says = f"what {{}} {was} is {says} {{}} now, which {', '.join(lost)}"
+                    yield Change(Class.WEAKENED, new.name, field, says, (old.name, new.name))
+                continue
+            others = before.get(_body_of(self._new.tasks[one]), [])
+            taken = [other for other in others if other != one and other in self._new.tasks]
+            if taken and one not in others and old.required and _is_check(old) and not _says_yes(old):
+                name = self._name(one)
+                says = "{} runs what {} ran, and what it ran itself runs nowhere now"
+                yield Change(Class.WEAKENED, name, field, says, (name, self._old.tasks[taken[0]].name))
+
+    def _lost_on_the_way(self, one: int, other: int) -> list[str]:
+        """Say what a task is not, or not as much, which now does what another did."""
+        old, new = self._old.tasks[one], self._new.tasks[other]
+        lost = []
+        if type(old) is not type(new) and of_kinds(old, new) is Class.WEAKENED:
+            lost.append("is a task of another kind")
+        for field, says in _RANKS.items():
+            before, after = getattr(old, field, None), getattr(new, field, None)
+            is_less = before is not None and _differ(before, after) and FIELDS[field](old, new)[0] is Class.WEAKENED
+            if is_less and not (field == "direction" and _RANKS["threshold"] in lost):
+                lost.append(says)
+        if None not in (self._old.result, self._new.result) and one in self._old.leads and other not in self._new.leads:
+            lost.append("does not lead to the result")
+        elif (self._old.gates(one) - self._new.gates(other) - {other}) & self._new.tasks.keys():
+            lost.append("is not needed where that was")
+        if self._old.gives_readings(one) and not self._new.gives_readings(other):
+            lost.append("gives no reading")
+        return lost
 
     # Edges
 

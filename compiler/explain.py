@@ -30,7 +30,7 @@ from crucible.compiler.frontend.tears import Tears
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
 from crucible.compiler.lane_in_scope import is_unfinished, lane_in_scope
 from crucible.schemas.codes import CODES
-from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, at_most, has_errors
+from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion, at_most, brief, has_errors
 from crucible.schemas.span import Span
 
 _AT_A_TIME: Final = 500
@@ -295,7 +295,7 @@ class _Explanation:
     def _refused_loads(self) -> Iterator[Diagnostic]:
         """Place every refused load, and a circle of loads, at its path."""
         for number, index, refusal in self._attempt.refused_loads:
-            yield self._at_load(number, index, refusal.code, refusal.message, refusal.suggestion)
+            yield self._at_load(number, index, refusal.code, brief(refusal.message), refusal.suggestion)
         error = (self._attempt.answer or {}).get("error")
         if error is not None and error["kind"] == "cycle":
             chain = " -> ".join(self._files[number].path for number in error["chain"])
@@ -328,7 +328,7 @@ class _Explanation:
                 continue
             spot = "#0" if self._attempt.calls[number][1] else "path"
             findings.append(
-                CallFinding(refusal.code, refusal.message, InCall(number, Spot(spot)), (), refusal.suggestion)
+                CallFinding(refusal.code, brief(refusal.message), InCall(number, Spot(spot)), (), refusal.suggestion)
             )
         for finding in self._attempt.findings:
             related = tuple((message, lowered.places.resolve(at)) for message, at in finding.related)

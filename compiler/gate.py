@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from crucible.compiler.change import Change, Class
-from crucible.compiler.shell import Strictness, strictness, words
+from crucible.compiler.shell import Strictness, says_the_same, strictness, words
 from crucible.schemas.glob import pattern
 
 _WORKSPACE: Final = "workspace"
@@ -316,6 +316,8 @@ def _flip(before: object, _after: object) -> Class:
 def _command(before: object, after: object) -> Class:
     """Judge a command that a verdict rests on."""
     if after is None or (before is not None and strictness(after) < strictness(before)):
+        return Class.WEAKENED
+    if before is not None and says_the_same(after) and not says_the_same(before):
         return Class.WEAKENED
     return Class.STRENGTHENED if before is None and strictness(after) > Strictness.UNKNOWN else Class.CHANGED
 

@@ -34,7 +34,8 @@ _SECONDS: Final = 120.0  # for all launches of a comparison; usual ones take a s
 _PLAIN_TEXT: Final = "Some words."
 _ODD_TEXT: Final = " \"quoted\" 'and' `more`\n\ttab $HOME %s {} \\ <b> é 😀 0123456789 " + "long " * 8
 _LONGEST_NUMBER: Final = 30
-_LENGTHS: Final = (0, 1, 2, 3, 8, 40)  # of lists
+_LENGTHS: Final = (0, 1, 2, 3, 8, 40)  # of lists, beside the numbers of the sources
+_LONGEST_LIST: Final = 200
 # What is said of a parameter that has another fact, and of which class that is: what it does to a run is seen there.
 _FACTS: Final[Mapping[str, tuple[Class, str]]] = {
     "type": (Class.CHANGED, "another type"),
@@ -362,7 +363,9 @@ def _candidates(row: Declaration, rows: Sequence[Declaration], numbers: Sequence
             yield from (_PLAIN_TEXT, _ODD_TEXT, "")
             yield from (value + _ODD_TEXT for value in own if isinstance(value, str))  # where a pattern asks for more
         else:
-            yield from (([_PLAIN_TEXT, _ODD_TEXT] * length)[:length] for length in _LENGTHS)
+            near = (int(number) + step for number in numbers for step in (-1, 0, 1) if 0 <= number <= _LONGEST_LIST)
+            lengths = sorted({*_LENGTHS, *(length for length in near if length >= 0)})
+            yield from (([_PLAIN_TEXT, _ODD_TEXT] * length)[:length] for length in lengths)
 
 
 def _points(row: Declaration, rows: Sequence[Declaration], numbers: Sequence[float]) -> Iterator[float]:

@@ -7,6 +7,7 @@ its own asks for the comments alone.
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from crucible.compiler.analysis import lint
@@ -18,13 +19,14 @@ from crucible.compiler.analysis.rules.case import Case, Facts
 from crucible.compiler.attempt import Attempt
 from crucible.compiler.explain import places_of
 from crucible.compiler.frontend import names, tree
+from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.origins import InCall
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Pack, Refusal, normalise
 from crucible.compiler.frontend.places import Place, Places, call_at
 from crucible.compiler.frontend.sandbox import Sandbox
 from crucible.compiler.frontend.source_file import SourceFile, loaded_from
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS
-from crucible.schemas.diagnostic import At, Diagnostic, Finding, Related, Severity, Suggestion, has_errors
+from crucible.schemas.diagnostic import At, Diagnostic, Finding, Related, Severity, Suggestion, at_most, has_errors
 from crucible.schemas.ir import Workflow
 
 TYPE_CHECKING = False
@@ -54,12 +56,21 @@ def with_warnings(
 ) -> list[Diagnostic]:
     """Return the diagnostics with the warnings; ``workflow`` is None for a source with an error."""
     linting = _Linting(attempt, pack, sandbox, tuple(diagnostics), workspace)
-    found = [*diagnostics, *linting.of_the_trees()]
+    found = [*diagnostics, *islice(linting.of_the_trees(), 2 * LIMITS.mistakes)]
     judged = {*lint.OF_A_TREE, *_ELSEWHERE}
     if workflow is not None and not has_errors(diagnostics):
         found += linting.of_the_workflow(workflow)
         judged |= {*lint.OF_A_GRAPH, *lint.OF_A_PACK}
-    return suppress(_own_files(attempt), found, judged)
+    return _as_many_as_are_read(suppress(_own_files(attempt), found, judged), attempt.files[0].shown)
+
+
+def _as_many_as_are_read(diagnostics: list[Diagnostic], file: str) -> list[Diagnostic]:
+    """Leave out warnings that nobody reads any more; every error stays."""
+    warnings = [each for each in diagnostics if each.severity is Severity.WARNING]
+    if len(warnings) <= LIMITS.mistakes:
+        return diagnostics
+    errors = [each for each in diagnostics if each.severity is not Severity.WARNING]
+    return [*errors, *at_most(warnings, LIMITS.mistakes, file)]
 
 
 def of_data(workflow: Workflow, facts: Facts, pack: Pack, workspace: Workspace) -> list[Finding]:

@@ -125,7 +125,11 @@ def compile_source(data: bytes | Refusal, path: str, options: Options = Options(
 def _compile(data: bytes, path: str, options: Options) -> Compiled:
     """Compile a Starlark source."""
     with _open_pack(path, options) as pack:
-        return _Compilation(data, path, pack, options).run()
+        compilation = _Compilation(data, path, pack, options)
+        try:
+            return compilation.run()
+        finally:
+            vars(compilation).clear()  # it is part of a circle of references, which would keep all that was recorded
 
 
 class _ByHand(NamedTuple):
@@ -580,7 +584,7 @@ class _Compilation:
 
     def _result(self, sandbox: Sandbox | None) -> Compiled:
         """Gather what became of the source; without a sandbox nothing was evaluated."""
-        diagnostics = arrange(self._diagnostics)
+        diagnostics = at_most(arrange(self._diagnostics), self._limits.mistakes + 1, self._path)
         workflow = None
         printed: Iterable[str] = ()
         if sandbox is not None:

@@ -1,9 +1,11 @@
-"""How much the answer of a shell command counts: whether it can fail at all, and whether some failure in it is lost.
+"""How much a shell command tells: whether it can fail, whether some failure is lost, whether it says always the same.
 
 The command is gone through in all ways that it may go, each program in it passing or failing; nothing is run.
 That a file cannot be written or removed is left out.
 """
 
+import itertools
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
@@ -12,7 +14,7 @@ from typing import Final, NamedTuple
 from crucible.compiler import shell_text
 from crucible.compiler.shell_text import Node, Redirection, Simple, Unclear, Word, parse, words
 
-__all__ = ["Strictness", "strictness", "words"]
+__all__ = ["Strictness", "says_the_same", "strictness", "words"]
 
 _SYSTEM: Final = re.compile(r"/(?:usr/)?bin/")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*(?:=.*)?", re.DOTALL)
@@ -35,7 +37,32 @@ _ENDING: Final = frozenset(
         *("return", "set", "shift", "trap", "unset", "local", "break", "continue"),
     }
 )
+# Interpreters with the options that bring a program along, in whose language nothing is read here.
+_INLINE: Final = {
+    re.compile(r"python[\d.]*|pypy[\d.]*"): re.compile(r"-[A-Za-z]*c"),
+    re.compile(r"perl|ruby|lua"): re.compile(r"-[A-Za-z]*e|-E"),
+    re.compile(r"node|nodejs|deno|bun"): re.compile(r"-e|-p|-pe|--eval|--print|eval"),
+    re.compile(r"php"): re.compile(r"-r|--run"),
+}
+# Programs that only tell what is there, with the arguments with which they do.
+_TELLING: Final = {
+    **dict.fromkeys(["id", "hostname", "whoami", "pwd", "nproc", "arch", "uptime", "groups", "ls"], re.compile("(?!)")),
+    "date": re.compile(r"\+.*|-[uIR]", re.DOTALL),
+    "uname": re.compile(r"-[asnrvmo]+"),
+    "seq": re.compile(r"\d+"),
+    "cat": re.compile("-"),
+}
+_MAY_SKIP: Final = re.compile(r"-[0a-z]*r|-[0a-z]*[iI].*|--no-run-if-empty|--replace.*")  # xargs without input
 _LOOP, _FUNCTION, _SCRIPT = "loop", "function", "script"
+_NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
+_NUMBERS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "-eq": operator.eq,
+    "-ne": operator.ne,
+    "-lt": operator.lt,
+    "-le": operator.le,
+    "-gt": operator.gt,
+    "-ge": operator.ge,
+}
 _DEPTH: Final = 20
 
 
@@ -49,29 +76,37 @@ class Strictness(IntEnum):
 
 
 class _Answer(IntEnum):
-    """An exit status: of what passed, of a plain no that is nobody's failure, of a failure."""
+    """An exit status: of what passed, of a plain no that is nobody's failure, of a failure, of one that may not be."""
 
     YES = 0
     NO = 1
     FAILED = 2
+    DOUBTED = 3
+
+    @property
+    def is_failure(self) -> bool:
+        """Tell whether it matters to somebody that it is heard."""
+        return self >= _Answer.FAILED
 
 
 class _State(NamedTuple):
     """Where one way through a script stands: the last answer, and whether a failure was lost before it.
 
     ``left`` tells what is left early: a loop, a function or the script. ``options`` are those of set: e, u and p.
+    ``told`` is the constant that was written to standard output last, "" where that may be anything.
     """
 
     answer: _Answer = _Answer.YES
     is_lossy: bool = False
     left: str = ""
     options: frozenset[str] = frozenset()
+    told: str = ""
 
     def onward(self) -> "_State":
         """Return the state in which another command begins, which does not ask how the last one went."""
         if self.left:
             return self
-        return self._replace(answer=_Answer.YES, is_lossy=self.is_lossy or self.answer is _Answer.FAILED)
+        return self._replace(answer=_Answer.YES, is_lossy=self.is_lossy or self.answer.is_failure)
 
     def ways(self, answers: Iterable[_Answer], left: str = "") -> "set[_State]":
         """Return the state with each of some answers."""
@@ -92,7 +127,20 @@ def strictness(command: object) -> Strictness:
         return Strictness.UNKNOWN
     if not any(state.answer for state in states):
         return Strictness.NONE
+    if not any(state.answer in (_Answer.NO, _Answer.FAILED) for state in states):
+        return Strictness.UNKNOWN
     return Strictness.LOSSY if any(state.is_lossy and not state.answer for state in states) else Strictness.SOUND
+
+
+def says_the_same(command: object) -> bool:
+    """Tell whether the last line that a command writes is known to be one and the same whenever it passes."""
+    if not isinstance(command, str):
+        return False
+    try:
+        told = {state.told for state in _Machine(0).script(command, _State()) if not state.answer}
+    except Unclear:
+        return False
+    return len(told) == 1 and "" not in told
 
 
 class _Machine:
@@ -188,9 +236,10 @@ class _Machine:
 
     def _group(self, node: shell_text.Group, state: _State, *, quiet: bool) -> _States:
         states, failed = self._redirected(node.redirections, state)
-        if not node.is_subshell:
-            return self._run(node.body, states, quiet=quiet) | failed
-        return _heard(_each(states, lambda each: self._apart(node.body, each, quiet=quiet)) | failed, quiet=quiet)
+        if node.is_subshell:
+            ended = _each(states, lambda each: self._apart(node.body, each, quiet=quiet))
+            return _unheard(node.redirections, state, _heard(ended | failed, quiet=quiet))
+        return _unheard(node.redirections, state, self._run(node.body, states, quiet=quiet) | failed)
 
     def _and_or(self, node: shell_text.AndOr, state: _State, *, quiet: bool) -> _States:
         states = self._run(node.first, {state}, quiet=True)
@@ -202,7 +251,10 @@ class _Machine:
     def _pipe(self, node: shell_text.Pipe, state: _State, *, quiet: bool) -> _States:
         states = self._apart(node.parts[0], state, quiet=quiet)
         for part in node.parts[1:]:
-            ends = {state} if _is_copy(part) else self._apart(part, state, quiet=quiet)
+            if _is_copy(part):
+                states = {_joined(one, state._replace(told=one.told)) for one in states}
+                continue
+            ends = self._apart(part, state, quiet=quiet)
             states = {_joined(one, other) for one in states for other in ends}
         return states
 
@@ -222,9 +274,21 @@ class _Machine:
 
     def _case(self, node: shell_text.Case, state: _State, *, quiet: bool) -> _States:
         states = {each.onward() for each in self._expanded([node.word], state)}
-        result = set() if any(always for always, _ in node.branches) else set(states)
-        for _, body in node.branches:
-            result |= states if body is None else self._run(body, states, quiet=quiet)
+        ends: list[_States] = []
+        for patterns, body in node.branches:
+            fits = _fits(node.word, patterns)
+            if fits is not False:
+                ends.append(states if body is None else self._run(body, states, quiet=quiet))
+            if fits:
+                break
+        else:
+            ends.append(states)
+        # Which of them it is nobody says: where one may fail, one that cannot is a way around it.
+        may_fail = any(each.answer for some in ends for each in some)
+        result: _States = set()
+        for some in ends:
+            around = may_fail and not any(each.answer for each in some)
+            result |= {each._replace(is_lossy=each.is_lossy or around) for each in some}
         return result
 
     def _for(self, node: shell_text.For, state: _State, *, quiet: bool) -> _States:
@@ -279,7 +343,10 @@ class _Machine:
             )
         if failed and found[0].text in _ENDING:
             failed |= {each._replace(left=_SCRIPT) for each in failed}
-        return failed | _each(states, lambda each: self._expanded_command(node.words, found, each, quiet=quiet))
+        ended = _each(states, lambda each: self._expanded_command(node.words, found, each, quiet=quiet))
+        if found[0].text == "exec" and any(each.takes_output for each in node.redirections):
+            return failed | {each._replace(told="") for each in ended}
+        return failed | _unheard(node.redirections, state, ended)
 
     def _expanded_command(
         self, everything: Sequence[Word], found: Sequence[Word], state: _State, *, quiet: bool
@@ -320,6 +387,7 @@ class _Machine:
             case "trap":
                 return self._trap(_all_plain(rest), state)
             case "." | "source":
+                state = state._replace(told="")
                 return state.ways(_EITHER) | state.ways(_EITHER, _SCRIPT)
             case "kill" | "shift":
                 return state.ways(_EITHER) | state.ways([_Answer.FAILED], _SCRIPT)
@@ -372,11 +440,11 @@ class _Machine:
         if not found[0].is_plain:
             if "/" not in text:
                 raise Unclear
-            return state.ways(_EITHER)
+            return state._replace(told="").ways(_EITHER)
         name, rest = _SYSTEM.sub("", text, count=1) if _SYSTEM.match(text) else text, found[1:]
         answers = _own_answers(name, rest)
         if answers is not None:
-            return state.ways(answers)
+            return state._replace(told=_told(name, rest, state.told)).ways(answers)
         if name in _SHELLS:
             return self._shell(rest, state)
         if name in _IN_FRONT:
@@ -384,8 +452,13 @@ class _Machine:
         runs_others = name == "find" and any(word.text.startswith(("-exec", "-ok")) for word in rest)
         if name in _DEAF or name in _REDEFINING or name in _ENDING or runs_others:
             raise Unclear
+        state = state._replace(told="")
         if name in _AROUND:
             self._look_into(rest, state)
+        if _is_inline(name, rest):
+            return state.ways([_Answer.YES, _Answer.DOUBTED])
+        if name == "xargs" and _may_skip(rest):
+            return state.ways(_EITHER) | {state._replace(answer=_Answer.YES, is_lossy=True)}
         return state.ways(_EITHER)
 
     def _shell(self, rest: Sequence[Word], state: _State) -> _States:
@@ -393,7 +466,7 @@ class _Machine:
         if "s" in letters or not rest:
             raise Unclear  # it reads what comes from elsewhere
         if "c" not in letters:
-            return state.ways(_EITHER)
+            return state._replace(told="").ways(_EITHER)
         (text,) = _all_plain(rest[:1])
         ended = _Machine(self._depth + 1).script(text, state._replace(options=options))
         failed = state.ways([_Answer.FAILED]) if "p" in options else set()
@@ -415,9 +488,10 @@ class _Machine:
             name = _SYSTEM.sub("", word.text, count=1) if _SYSTEM.match(word.text) else word.text
             if "/" in name:
                 return
-            if self._is_known(name):
+            if self._is_known(name) or _is_inline(name, rest[at + 1 :]):
                 inner = self._program(rest[at:], state._replace(is_lossy=False))
-                if not any(each.answer for each in inner) or any(each.is_lossy and not each.answer for each in inner):
+                can_fail = any(each.answer in (_Answer.NO, _Answer.FAILED) for each in inner)
+                if not can_fail or any(each.is_lossy and not each.answer for each in inner):
                     raise Unclear
                 return
 
@@ -448,7 +522,48 @@ class _Machine:
         states = self._apart(tree, state, quiet=False)
         if "e" in state.options:  # not every shell keeps it in there
             states |= self._apart(tree, state._replace(options=state.options - {"e"}), quiet=False)
-        return {each._replace(options=state.options) for each in states}
+        return {each._replace(options=state.options, told=state.told) for each in states}
+
+
+def _unheard(redirections: Sequence[Redirection], before: _State, states: _States) -> _States:
+    """Take back what was told where it went elsewhere than to standard output."""
+    if not any(each.takes_output for each in redirections):
+        return states
+    return {each._replace(told=before.told) for each in states}
+
+
+def _fits(word: Word, patterns: Sequence[Word]) -> bool | None:
+    """Tell whether a word fits one of some patterns, None where that cannot be told."""
+    if any(each.raw == "*" for each in patterns):
+        return True
+    if not word.is_plain or not all(each.is_plain and not re.search(r"[\[\\]", each.raw) for each in patterns):
+        return None
+    return word.text in [each.text for each in patterns]
+
+
+def _is_inline(name: str, rest: Sequence[Word]) -> bool:
+    """Tell whether an interpreter runs a program that is an argument."""
+    options = [word.text for word in itertools.takewhile(lambda word: word.text.startswith("-"), rest)]
+    options += [word.text for word in rest[:1]]
+    return any(
+        names.fullmatch(name) and any(brings.fullmatch(each) for each in options) for names, brings in _INLINE.items()
+    )
+
+
+def _may_skip(rest: Sequence[Word]) -> bool:
+    """Tell whether xargs runs nothing where it reads nothing."""
+    options = itertools.takewhile(lambda word: not word.text[:1].isalpha() and "/" not in word.text, rest)
+    return any(_MAY_SKIP.fullmatch(word.text) for word in options)
+
+
+def _told(name: str, rest: Sequence[Word], before: str) -> str:
+    """Return the constant that was written last when one of the simplest programs has run."""
+    if name in _TELLING:
+        return ""
+    if name not in ("echo", "printf"):
+        return before
+    is_plain = all(word.is_plain for word in rest)
+    return " ".join([name, *(word.text for word in rest)]) if is_plain else ""
 
 
 def _each(states: Iterable[_State], go: Callable[[_State], _States]) -> _States:
@@ -481,16 +596,17 @@ def _turned(state: _State) -> _State:
         return state
     if state.left:  # each shell does it in its own way
         raise Unclear
-    lost = state.answer is _Answer.FAILED
+    lost = state.answer.is_failure
     return state._replace(answer=_Answer.YES if state.answer else _Answer.NO, is_lossy=state.is_lossy or lost)
 
 
 def _joined(one: _State, other: _State) -> _State:
     """Return where a pipeline ends of which two parts end so."""
     is_lossy = one.is_lossy or other.is_lossy
+    one = one._replace(told=other.told)
     if "p" in one.options:
         return one._replace(answer=other.answer or one.answer, is_lossy=is_lossy)
-    return one._replace(answer=other.answer, is_lossy=is_lossy or one.answer is _Answer.FAILED)
+    return one._replace(answer=other.answer, is_lossy=is_lossy or one.answer.is_failure)
 
 
 def _is_copy(node: Node) -> bool:
@@ -574,6 +690,9 @@ def _own_answers(name: str, rest: Sequence[Word]) -> Sequence[_Answer] | None:
             return [_Answer.YES] if known else _EITHER
         case "test" | "[":
             return _test_answers(texts[:-1] if name == "[" else texts) if is_plain else _EITHER
+        case _ if name in _TELLING:
+            tells = is_plain and all(_TELLING[name].fullmatch(text) for text in texts)
+            return [_Answer.YES] if tells and (texts or name != "seq") else _EITHER
     return None
 
 
@@ -586,6 +705,8 @@ def _test_answers(texts: Sequence[str]) -> Sequence[_Answer]:
             holds = (text != "") is (sign == "-n")
         case [one, "=" | "!=" as sign, other]:
             holds = (one == other) is (sign == "=")
+        case [one, sign, other] if sign in _NUMBERS and _NUMBER.fullmatch(one) and _NUMBER.fullmatch(other):
+            holds = _NUMBERS[sign](int(one), int(other))
         case _:
             return _EITHER
     return [_Answer.YES if holds else _Answer.NO]

@@ -6,11 +6,12 @@ shells differ in it, is Unclear.
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 _BLANK: Final = re.compile(r"(?:[^\S\n]|\\\n)+")
 _OPERATOR: Final = re.compile(r"&&|\|\||;;|[;&|()\n]")
-_REDIRECTION: Final = re.compile(r"\d*(<<<|<<-?|<>|<&|>&|>>|>\||<|>)")
+_REDIRECTION: Final = re.compile(r"(\d*)(<<<|<<-?|<>|<&|>&|>>|>\||<|>)")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _ENDS_A_WORD: Final = " \t\r\f\v\n;&|()<>"
@@ -18,6 +19,10 @@ _OPENS: Final = ("if", "for", "while", "until", "case", "{", "!", "(")
 _RESERVED: Final = (*_OPENS[:-1], "then", "else", "elif", "fi", "do", "done", "esac", "}", "in")
 _OTHER_SHELLS: Final = ("function", "select", "coproc", "[[")
 _DEPTH: Final = 20
+_MOST_READ: Final = 10_000  # characters of a command whose meaning is asked; of a longer one, words alone
+_MOST_LOOKED_AT: Final = 200_000
+_MOST_WORDS: Final = 1_000
+_ROUGHLY: Final = re.compile(r"[^\s;&|()<>'\"`$={}]+")
 
 
 class Unclear(Exception):
@@ -48,6 +53,13 @@ class Redirection(NamedTuple):
 
     sign: str
     target: Word
+    number: str = ""
+
+    @property
+    def takes_output(self) -> bool:
+        """Tell whether what goes to standard output goes elsewhere."""
+        is_same = self.target.text in (("1",) if self.sign == ">&" else ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"))
+        return self.sign in (">", ">>", ">|", ">&") and self.number in ("", "1") and not is_same
 
 
 class Simple(NamedTuple):
@@ -113,10 +125,10 @@ class While(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A word, and lists of which that of the first pattern that fits is run; with True one that always fits."""
+    """A word, and lists, each behind its patterns; the first that the word fits is run."""
 
     word: Word
-    branches: "tuple[tuple[bool, Node | None], ...]"
+    branches: "tuple[tuple[tuple[Word, ...], Node | None], ...]"
 
 
 class Function(NamedTuple):
@@ -132,6 +144,8 @@ _Token = str | Word | Redirection
 
 def parse(text: str) -> Sequence:
     """Return the tree of a script. Raises Unclear."""
+    if len(text) > _MOST_READ:
+        raise Unclear
     parser = _Parser(list(_tokens(text)))
     tree = parser.sequence(())
     if parser.sign is not None:
@@ -146,9 +160,11 @@ def words(text: str) -> Iterator[str]:
 
 def _words(text: str, depth: int) -> Iterator[str]:
     try:
-        found = list(_tokens(text))
+        found = list(_tokens(text)) if len(text) <= _MOST_READ else None
     except Unclear:
-        yield from re.findall(r"[^\s;&|()<>'\"`$={}]+", text)
+        found = None
+    if found is None:
+        yield from islice(dict.fromkeys(match[0] for match in _ROUGHLY.finditer(text, 0, _MOST_LOOKED_AT)), _MOST_WORDS)
         return
     for each in found:
         word = each.target if isinstance(each, Redirection) else each
@@ -182,10 +198,10 @@ def _tokens(text: str) -> Iterator[_Token]:
         elif found := _REDIRECTION.match(text, at):
             blank = _BLANK.match(text, found.end())
             target, at = _word(text, blank.end() if blank else found.end())
-            redirection = Redirection(found.group(1), target)
-            if not target.raw or (found.group(1).endswith("&") and re.fullmatch(r"\d+|-", target.raw) is None):
+            redirection = Redirection(found.group(2), target, found.group(1))
+            if not target.raw or (redirection.sign.endswith("&") and re.fullmatch(r"\d+|-", target.raw) is None):
                 raise Unclear
-            if found.group(1) in ("<<", "<<-"):
+            if redirection.sign in ("<<", "<<-"):
                 texts.append(redirection)
             yield redirection
         else:
@@ -454,7 +470,7 @@ class _Parser:
         self._skip("\n")
         self._take("in")
         self._skip("\n")
-        branches: list[tuple[bool, Node | None]] = []
+        branches: list[tuple[tuple[Word, ...], Node | None]] = []
         while word is not None and self.sign != "esac":
             self._skip("(")
             patterns = [self._word()]
@@ -466,7 +482,7 @@ class _Parser:
             self._take(")")
             self._skip("\n")
             body = None if self.sign in (";;", "esac") else self.sequence((";;", "esac"))
-            branches.append((any(each is not None and each.raw == "*" for each in patterns), body))
+            branches.append((tuple(each for each in patterns if each is not None), body))
             if self.sign != "esac":
                 self._take(";;")
             self._skip("\n")

@@ -38,7 +38,9 @@ _MOST_NAMES: Final = 3
 _SHA1: Final = 40
 _STATE: Final = ("state",)
 # What nothing runs, and what is compared by its meaning.
-_NO_PROGRAMS: Final = (".md", ".rst", ".png", ".star", MANIFEST, "expected-workflow.json")
+# What no command has a use for; a picture or a text elsewhere may be what a result is compared with.
+_PROMPTS: Final = "prompts"
+_NO_USE: Final = (MANIFEST, "expected-workflow.json", "WORKFLOW.png", "README.md", "CHANGELOG.md", "LICENSE")
 
 
 class Files(Protocol):
@@ -174,6 +176,7 @@ class Side(NamedTuple):
     under: "Callable[[tuple[tuple[str, str], ...]], Side] | None" = None
     files: Files | None = None
     has_manifest: bool = False
+    is_manifest: bool = False
     block: "Workflow | None" = None
 
     @property
@@ -229,8 +232,8 @@ def read(files: Files, name: str, options: Options | None = None, *, lint: bool 
             gates[commands] = gate.read(tables, files.below, digest, commands, text)
         found = gates[commands]
         reads |= found.reads
-        has_manifest = tables is not None
-        return Side(compiled, found, is_pack=True, reads=frozenset(reads), files=files, has_manifest=has_manifest)
+        side = Side(compiled, found, is_pack=True, reads=frozenset(reads), files=files)
+        return side._replace(has_manifest=tables is not None, is_manifest=own == name)
 
     limits = options.limits._replace(seconds=min(options.limits.seconds, _SECONDS))
     launched = options._replace(lint=None, limits=limits)
@@ -247,7 +250,8 @@ def compare(old: Side, new: Side, *, is_one_pack: bool) -> "diff.Diff | None":
     """
     if old.workflow is None or new.workflow is None:
         return None
-    has_gates = is_one_pack or old.has_manifest == new.has_manifest
+    is_lost = old.is_manifest and new.is_pack  # whoever names a manifest means what it holds
+    has_gates = is_one_pack or is_lost or old.has_manifest == new.has_manifest
     found = diff.compare(old.workflow, new.workflow, *(each.gate if has_gates else None for each in (old, new)))
     if old.compiled.declares_params or new.compiled.declares_params:
         from crucible.compiler import launches
@@ -295,7 +299,9 @@ def _other_files(old: Side, new: Side) -> Iterator[str]:
         is_ours = not whole and name.partition("/")[0] in own
         if is_ours or name in told_elsewhere or posixpath.relpath(name, place or ".") in replaced:
             continue
-        if not name.endswith(_NO_PROGRAMS) and before.digest(name) != after.digest(name):
+        folder, _, base = name.rpartition("/")
+        is_of_use = base not in _NO_USE and not base.endswith(".star") and _PROMPTS not in folder.split("/")
+        if is_of_use and before.digest(name) != after.digest(name):
             yield name
 
 

@@ -69,6 +69,19 @@ class Standing:
         source = self.ids.get(getattr(self.tasks[one], "source", None) or "")
         return (source,) if source in self.above[one] else ()
 
+    def gates(self, one: int) -> frozenset[int]:
+        """Return what the engine does only when a task has passed, but for grades, and the result."""
+        return frozenset(
+            other
+            for other, task in self.tasks.items()
+            if one in self.proven[other] and (other == self.result or task.operation in ("propose", "apply", "decide"))
+        )
+
+    def gives_readings(self, one: int) -> bool:
+        """Tell whether some task takes its reading from another."""
+        engine = [task for task in self.tasks.values() if isinstance(task, EngineTask)]
+        return any(self.tasks[one].name in (task.source, task.tiebreak) for task in engine)
+
     def shapes(self, one: int) -> bool:
         """Tell whether what a task does reaches what later tasks find in the workspace."""
         task = self.tasks[one]

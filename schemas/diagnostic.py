@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from crucible.schemas.span import Position, Span
 
-_LONGEST: Final = 1_000  # characters of a message
+_LONGEST: Final = 500  # characters of a message
 
 
 class Severity(StrEnum):

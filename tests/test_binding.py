@@ -288,3 +288,20 @@ def test_a_value_outside_its_set_lists_the_set_or_guesses(value: str) -> None:
     guess = value.lower() if value.lower() in ("all", "passed") else None
     assert problem.suggestion == guess
     assert problem.message.endswith(f'did you mean "{guess}"?' if guess else "the values are all, passed")
+
+
+@pytest.mark.parametrize("count", [257, 20_000])
+def test_a_call_of_very_many_arguments_is_one_mistake(count: int) -> None:
+    """Nobody writes them, and comparing each with all others would take minutes."""
+    (message,) = messages("command", *range(count))
+    assert message == f"arguments of one call may be at most 256; these are {count:,}"
+    assert messages("command", **{f"k{number}": 1 for number in range(count)}) == [message]
+    assert len(messages("command", **{f"k{number}": 1 for number in range(256)})) > 1
+
+
+def test_a_long_message_is_cut_in_the_middle() -> None:
+    """Both ends are kept: what it is about, and what is right."""
+    (message, *_) = messages("command", name="a", run="b", join="😀" * 5_000)
+    assert len(message) < 600
+    assert message.startswith('join has no value "😀')
+    assert message.endswith('"; the values are all, passed')

@@ -370,6 +370,83 @@ def test_an_agent_behind_a_check_that_is_made_again_is_no_bypass() -> None:
     assert compare(LINE, new).verdict == "changed"
 
 
+def exchanged(workflow: ir.Workflow, one: str, other: str, field: str = "command") -> ir.Workflow:
+    """Return a workflow in which two tasks do what the other did."""
+    first, second = (next(getattr(each, field) for each in workflow.task if each.name == name) for name in (one, other))
+    return with_task(with_task(workflow, one, **{field: second}), other, **{field: first})
+
+
+PANEL = ir.Workflow(
+    type="autoresearch",
+    result="keep",
+    task=(
+        ir.AgentTask(name="critic", prompt="Find a fault."),
+        ir.AgentTask(name="reader", prompt="Say a word.", required=False),
+        ir.CommandTask(name="format", command="./format.sh", depends_on=("critic", "reader")),
+        ir.CommandTask(name="lint", command="./lint.sh", depends_on=("critic", "reader")),
+        ir.EvaluateTask(
+            name="first", command="./a.sh", threshold=1.0, direction="lower", depends_on=("format", "lint")
+        ),
+        ir.EvaluateTask(
+            name="second", command="./b.sh", threshold=100.0, direction="lower", depends_on=("format", "lint")
+        ),
+        ir.EngineTask(name="grade", op="grade", source="first", depends_on=("first", "second")),
+        ir.EngineTask(name="keep", op="decide", source="grade", depends_on=("grade",)),
+    ),
+)
+DAG = WORKFLOWS["measurement-dag"]
+NOTES = ir.CommandTask(name="notes", command="./right.sh", stage="epilogue", required=False)
+MOVED = {
+    "a required and an advisory check": (
+        DAG, exchanged(DAG, "correctness", "racecheck"), 'what "correctness" ran is run by "racecheck" now, which is'
+    ),
+    "the check and what is scored": (
+        DAG, exchanged(DAG, "correctness", "latency"), 'what "latency" ran is run by "correctness" now, which has no'
+    ),
+    "a check into the epilogue": (
+        BASE, add(NOTES)(with_task(BASE, "right", command="./noop.sh")), 'what "right" ran is run by "notes" now, which'
+    ),
+    "two thresholds": (
+        PANEL, exchanged(PANEL, "first", "second"), 'what "first" ran is run by "second" now, which has no such'
+    ),
+    "two critics": (
+        PANEL, exchanged(PANEL, "critic", "reader", "prompt"), 'what "critic" was told is told to "reader" now, which'
+    ),
+    "a check that makes room": (
+        BASE, with_task(BASE, "right", command="./fast.sh"), '"right" runs what "fast" ran, and what it ran itself runs'
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MOVED)
+def test_what_is_done_by_a_task_of_less_standing_counts_for_less(what: str) -> None:
+    """A name stays where it is when the work behind it goes."""
+    old, new, says = MOVED[what]
+    difference = compare(old, new)
+    assert difference.verdict == "weakened"
+    assert says in to_text(difference, "old", "new")
+
+
+def test_work_that_goes_to_an_equal_is_no_weaker() -> None:
+    """Two commands that count alike may exchange their work, and a new name is no other task."""
+    assert compare(PANEL, exchanged(PANEL, "format", "lint")).verdict == "changed"
+    assert compare(PANEL, called("first", "one")(PANEL)).verdict == "changed"
+    chain = STEP.replace(type="custom", result="publish", task=(*STEP.task[:-1], TESTS.replace(name="publish")))
+    last = with_task(chain, "publish", command="./last.sh", depends_on=("tests",))
+    assert compare(last, exchanged(last, "tests", "publish")).verdict == "changed"
+
+
+@pytest.mark.parametrize("more", [" && echo '{\"pass\": true}'", "; echo '{\"score\": 0}'", " >log && printf {}"])
+def test_a_reading_that_is_a_constant_is_weaker(more: str) -> None:
+    """Of an evaluate and of the judge, whose last line is the reading; of a plain command nobody reads it."""
+    assert compare(BASE, with_task(BASE, "fast", command=f"set -e; ./fast.sh{more}")).verdict == "weakened"
+    same = with_task(BASE, "fast", command=f"set -e; ./fast.sh{more}")
+    assert compare(same, with_task(same, "fast", command=f"set -e; ./faster.sh{more}")).verdict == "changed"
+    assert compare(BASE, with_task(BASE, "smoke", command=f"set -e; ./smoke.sh{more}")).verdict == "changed"
+    old, new = (Gate({}, {"judge.measure_cmd": command}) for command in ("./m.sh", f"set -e; ./m.sh{more}"))
+    assert compare(BASE, BASE, old, new).verdict == "weakened"
+
+
 SAYS_YES = ir.EvaluateTask(name="extra", command="echo {}", depends_on=("deploy",))
 STEP = LINE.replace(
     task=(DRAFT, ir.EvaluateTask(name="revise", command="./x.sh", depends_on=("draft",)), TESTS, PUBLISH)

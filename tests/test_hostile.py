@@ -141,6 +141,10 @@ TEXTS = [
     ("t = [command(name = 'a', run = 'b', **{s[n:]: 1 for n in range(100)}) for n in range(9)]\n", 100_000, 1),
     ("t = [command(name = s + str(n), run = 'b', depends_on = ['u'] * 99) for n in range(9)]\n", 99_999, 1),
     ("fail(s)\n", 3_000_000, 1),
+    ("t = [command(*range(60000))]\n", 1, 1),
+    ("t = [command(**{'k%d' % n: 1 for n in range(12000)})]\n", 1, 1),
+    ("t = [prompt_file(s + 'a\\\\' * 40000 + '%d.md' % n) for n in range(4000)]\n", 1, 1),
+    ("t = [command(name = 'a%d' % n, run = 'b', join = s + '%d' % n) for n in range(900)]\n", 8_000, 1),
     ("t = [command(name = 't%d' % n, run = './' + 'a' * 130000) for n in range(126)]\n", 1, 0),
     ("t = [command(name = 't%d' % n, run = './a ' * 31000) for n in range(126)]\n", 1, 0),
 ]  # fmt: skip

@@ -78,6 +78,7 @@ KERNEL = {
         ({"k/crucible.toml": MANIFEST}, "strengthened"),
         ({"k/m.sh": "exit 0"}, "changed"),
         ({"k/prompts/unused.md": ""}, "unchanged"),
+        ({"k/expected.png": "x"}, "changed"),
         ({"k/README.md": "x"}, None),
         ({"k/other.star": "x"}, None),
         ({"README.md": "x"}, None),
@@ -213,7 +214,7 @@ def test_what_a_command_reaches_is_no_unchanged_pack(
     ("before", "change", "verdict"),
     [
         ({"k/workflow.star": AGENT, "k/x.sh": "1"}, {"k/x.sh": "2"}, None),
-        ({"k/workflow.star": runs("./x.sh"), "k/x.sh": "1", "k/a.md": "1"}, {"k/a.md": "2"}, None),
+        ({"k/workflow.star": runs("./x.sh"), "k/x.sh": "1", "k/README.md": "1"}, {"k/README.md": "2"}, None),
         (
             {
                 "k/workflow.star": runs("make"), "k/Makefile": "1",
@@ -603,7 +604,9 @@ def test_what_only_a_launch_does_is_reviewed(tmp_path: Path) -> None:
     before = {"k/workflow.star": CHOOSING, "k/texts/a.md": "A", "k/texts/b.md": "B"}
     weaker = CHOOSING.replace('"./check.sh"', '"./check.sh" if param("way") == "a" else "true"')
     top = changed(tmp_path, before, {"k/texts/b.md": "C"})
-    assert [(each["class"], each["launch"]) for each in packs(top)["k"]["changes"]] == [("changed", {"way": "b"})]
+    told, more = packs(top)["k"]["changes"]
+    assert (told["class"], told["launch"]) == ("changed", {"way": "b"})
+    assert more["sentence"].startswith("files changed that the commands may run or read")
     git(top, "tag", "-f", "base")
     commit(top, {"k/workflow.star": weaker})
     assert [(each["class"], each["launch"]) for each in packs(top)["k"]["changes"]] == [("weakened", {"way": "b"})]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crucible.compiler.shell import Strictness, strictness, words
+from crucible.compiler.shell import Strictness, says_the_same, strictness, words
 
 NONE, UNKNOWN, LOSSY, SOUND = Strictness
 SHELLS = [found for name in ("sh", "bash") if (found := shutil.which(name)) is not None]
@@ -107,6 +107,10 @@ LINES = {
     "./1.sh <<E\n|| true\nE\n": SOUND,
     'A="$(echo "; true")" ./1.sh': SOUND,
     "test -f lines && ./1.sh": SOUND,
+    "case $PWD in x) ./1.sh ;; *) ./2.sh ;; esac": SOUND,
+    "case $PWD in x) A=1 ;; y) A=2 ;; esac; ./1.sh $A": SOUND,
+    "date && python3 -c 1 && ./1.sh": SOUND,
+    "uname -a; [ 2 -ge 1 ] && ./1.sh": SOUND,
     "./1.sh && ! ./2.sh || exit 1; ./1.sh": LOSSY,
     # Some way through it loses a failure.
     "./1.sh; ./2.sh": LOSSY,
@@ -158,6 +162,19 @@ LINES = {
     "printf '{\"pass\": true}'": NONE,
     "case a in *) ./1.sh; true ;; esac": NONE,
     "set -e; ./1.sh || true": NONE,
+    "case x in y) ./1.sh ;; esac": NONE,
+    "case x in x | y) true ;; *) ./1.sh ;; esac": NONE,
+    "cat <<'E'\n./1.sh\nE": NONE,
+    "cat - <<E\n./1.sh\nE": NONE,
+    "xargs -r true </dev/null": UNKNOWN,
+    "test 1 -eq 1": NONE,
+    "[ -1 -lt 2 ]": NONE,
+    "date": NONE,
+    "date +%s": NONE,
+    "id": NONE,
+    "uname -a": NONE,
+    "ls": NONE,
+    "seq 1": NONE,
     # It cannot be told.
     "trap 'exit 0' EXIT; ./1.sh": UNKNOWN,
     "sh -n ./1.sh": UNKNOWN,
@@ -165,6 +182,12 @@ LINES = {
     "set -n\n./1.sh": UNKNOWN,
     "timeout 60 sh -c './1.sh || true'": UNKNOWN,
     "timeout 60 true": UNKNOWN,
+    "timeout 60 date": UNKNOWN,
+    "timeout 60 perl -e 1 ./1.sh": UNKNOWN,
+    "perl -e 1 ./1.sh": UNKNOWN,
+    "perl -ne 1 ./1.sh": UNKNOWN,
+    "python3 -c 'print({})'": UNKNOWN,
+    "node --eval 1": UNKNOWN,
     "nice -n 1 env sh -c './1.sh; true'": UNKNOWN,
     "`true`": UNKNOWN,
     "$(true)": UNKNOWN,
@@ -197,6 +220,73 @@ def test_what_is_claimed_of_a_line_is_so(line: str, expected: Strictness, place:
         assert any(failed and not fails for failed, fails in ends) is (expected is LOSSY)
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("case $SERVER in prod) ./1.sh ;; esac", LOSSY),
+        ("case $SERVER in prod) ./1.sh ;; *) ;; esac", LOSSY),
+        ("case $SERVER in '') echo none; exit 0 ;; *) ./1.sh ;; esac", LOSSY),
+        ("case $SERVER in prod) ./1.sh ;; *) exit 1 ;; esac", SOUND),
+        ("case x in [a-z]) ./1.sh ;; esac", LOSSY),
+        ("xargs -r ./1.sh < /dev/null", LOSSY),
+        ("xargs -0r ./1.sh", LOSSY),
+        ("xargs -I{} ./1.sh {}", LOSSY),
+        ("xargs -n 1 ./1.sh -r", SOUND),
+        ("python3 check.py -c", SOUND),
+        ("id nobody", SOUND),
+    ],
+)
+def test_what_may_never_run_is_lost(line: str, expected: Strictness) -> None:
+    """What chooses whether a program runs at all is as good as a failure of it that nobody hears."""
+    assert strictness(line) is expected
+
+
+SAME = {
+    "./1.sh && echo '{}'": True,
+    "./1.sh; echo '{}'": True,
+    "set -e\n./1.sh\necho '{}'\n": True,
+    "./1.sh && printf '{}\\n'": True,
+    "./1.sh > log && echo '{}'": True,
+    "echo '{}' && ./1.sh > log": True,
+    "./1.sh && echo '{}' | tee log": True,
+    "./1.sh && echo '{}' >&1": True,
+    "./1.sh && (cat lines; echo '{}')": True,
+    "sh -c './1.sh && echo {}'": True,
+    "f() { echo '{}'; }; ./1.sh && f": True,
+    "if ./1.sh; then echo '{}'; else exit 1; fi": True,
+    "if ./1.sh; then echo '{}'; else echo '{}'; fi": True,
+    "echo '{}'; X=$(./1.sh)": True,
+    "./1.sh": False,
+    "echo '{}'; ./1.sh": False,
+    "./1.sh && echo yes || echo no": False,
+    "if ./1.sh; then echo yes; else echo no; fi": False,
+    "./1.sh && echo done >&2": False,
+    "./1.sh && { echo done; } > log": False,
+    "echo '{}' > /dev/null && ./1.sh": False,
+    'x=$(./1.sh) && echo "$x"': False,
+    "x=$(./1.sh; echo '{}')": False,
+    "./1.sh | sed s/a/b/": False,
+    "false && echo '{}'": False,
+    "echo '{}' && (": False,
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), SAME.items(), ids=map(repr, SAME))
+def test_a_command_that_says_the_same_is_known(line: str, expected: bool) -> None:  # noqa: FBT001 - the expectation
+    """What counts is the last that it writes to standard output on each way on which it passes."""
+    assert says_the_same(line) is expected
+
+
+def test_a_claim_that_the_same_is_said_is_so(place: Place) -> None:
+    """Each shell here runs it, and its last line is one wherever it passes."""
+    for shell, line in itertools.product(SHELLS, [line for line, same in SAME.items() if same]):
+        ends = [
+            subprocess.run([shell, "-c", line], cwd=folder, capture_output=True, text=True, check=False)
+            for folder in place.folders
+        ]
+        assert len({end.stdout.splitlines()[-1] for end in ends if end.returncode == 0}) == 1
+
+
 SIMPLE = st.sampled_from(
     """\
 ./1.sh
@@ -217,6 +307,9 @@ set -e
 set +e
 [ -f lines ]
 [ -f none ]
+[ 1 -eq 2 ]
+xargs -r ./1.sh < /dev/null
+perl -e 1 ./2.sh
 read -r z
 f
 break
@@ -240,6 +333,7 @@ def longer(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         *("( {}; )", "{{ {}; }}", "{{ {}; }} | cat", "if {}; then {}; else {}; fi", "if {}; then {}; fi"),
         *("for i in 1 2; do {}; done", "for i in $NONE; do {}; done", "while read -r i; do {}; done < lines"),
         *("until {}; do {}; exit 1; done", "case x in x) {} ;; esac", "case x in y) {} ;; *) {} ;; esac"),
+        *("case x in [a-z]) {} ;; y) {} ;; esac", "case $PWD in x) {} ;; y) {} ;; esac"),
     ]
     return st.sampled_from(forms).flatmap(
         lambda form: st.lists(inner, min_size=form.count("{}"), max_size=form.count("{}")).map(
@@ -289,3 +383,12 @@ def test_every_text_is_read(text: str) -> None:
 def test_the_words_of_a_command_have_the_files_that_it_names(line: str) -> None:
     """Wherever they stand in it."""
     assert "./1.sh" in set(words(line))
+
+
+@pytest.mark.parametrize(
+    "command", ["a" * 2_000_000, "b " * 1_000_000, "$(" * 5_000, '"$(' * 5_000, "(" * 9_999, "if " * 3_000]
+)
+def test_a_long_command_is_told_nothing_of(command: str) -> None:
+    """Nobody waits for what a program wrote to be understood; its words are looked at, as far as they may name files."""
+    assert strictness(command) is Strictness.UNKNOWN
+    assert len(set(words(command))) <= 10_000

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from repositories import commit, git, repository
 
 from crucible.runtime import workspace
 from crucible.runtime.injects import Entry, expand
@@ -18,7 +19,6 @@ from crucible.runtime.prepare import Origin, recorded_base
 from crucible.runtime.process import Command, Exit, Processes
 from crucible.runtime.workspace import Refused, Workspace
 from crucible.schemas.ir import CommandTask
-from tests.repositories import commit, git, repository
 
 _T = TypeVar("_T")
 SHARED = CommandTask(name="a", command="true")
@@ -586,7 +586,7 @@ HOLDER = """\
 import os, sys, time
 from crucible.runtime.process import Processes
 from crucible.runtime.workspace import Workspace
-from tests.test_workspace import clone
+from test_workspace import clone
 with Processes() as processes, Workspace(sys.argv[1], sys.argv[2], processes, os.environ) as at:
     print(clone(processes, at), flush=True)
     time.sleep(600)
@@ -598,9 +598,9 @@ def test_leftovers_of_dead_runs_are_swept_and_those_of_living_ones_never(tmp_pat
     top = repository(tmp_path / "repo")
     commit(top, {"a.txt": "a\n"})
     state = str(tmp_path / "state")
-    root = str(Path(__file__).resolve().parent.parent)
+    here = str(Path(__file__).resolve().parent)
     line = [sys.executable, "-c", HOLDER, str(top), state]
-    runs = [subprocess.Popen(line, stdout=subprocess.PIPE, cwd=root) for _ in range(2)]
+    runs = [subprocess.Popen(line, stdout=subprocess.PIPE, cwd=here) for _ in range(2)]
     try:
         places = [Path(os.fsdecode(run.stdout.readline().rstrip(b"\n"))) for run in runs if run.stdout]
         assert len({place.parent.parent for place in places}) == 2

@@ -110,7 +110,9 @@ def _of_any_task(workflow: ir.Workflow, task: ir.Task, sessions: list[str]) -> I
     for session in sessions:
         if task.kind == "agent" and task.session != session:
             yield f"{name} in session {session}", with_task(workflow, name, session=session)
-    if isinstance(task, (ir.CommandTask, ir.EvaluateTask)) and not task.command.startswith(("echo ", "printf ")):
+    if isinstance(task, (ir.CommandTask, ir.EvaluateTask)) and not task.command.startswith(
+        ("echo ", "printf ", "cat <<")
+    ):
         yield f"{name} cannot fail", with_task(workflow, name, command="true")
         yield f"{name} may fail", with_task(workflow, name, command=f"{task.command} || true")
 

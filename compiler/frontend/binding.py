@@ -98,6 +98,10 @@ def bind(
     """
     bound = Bound({}, {}, [])
     values, spots, problems = bound
+    if len(given) > _MOST_GIVEN:
+        message = f"arguments of one call may be at most {_MOST_GIVEN:,}; these are {len(given):,}"
+        problems.append(Problem("limit-exceeded", message, Spot()))
+        return bound
     unknown: list[str] = []
     positional = 0
     for item in given:
@@ -305,6 +309,7 @@ def _check_list(
     return problems, good
 
 
+_MOST_GIVEN: Final = 256  # arguments of one call
 _CLASSES: Final[dict[Type, tuple[type, ...]]] = {
     Type.TEXT: (str,),
     Type.BOOLEAN: (bool,),

@@ -16,6 +16,8 @@ from crucible.schemas.spelling import MOST_SEARCHED, nearest
 
 STANDARD_LIBRARY: Final = "@crucible//"
 _BLOCK: Final = 1 << 16
+_LONGEST_PATH: Final = 4_096  # characters; no file system takes a longer one
+_TOO_LONG: Final = "the path is longer than the file system takes"
 
 
 class Refusal(NamedTuple):
@@ -34,6 +36,8 @@ def normalise(path: str) -> str | Refusal:
     """Return a pack path without empty and "." components, or why the spelling is refused."""
     if not path.strip():
         return Refusal("path-refused", "the path is empty; name a file below the pack")
+    if len(path) > _LONGEST_PATH:
+        return Refusal("path-refused", _TOO_LONG)
     if "\0" in path:
         return Refusal("path-refused", "the path holds a NUL")
     if "\\" in path:
@@ -275,7 +279,7 @@ class Pack:
                 return _missing(name)
             return _wrong_case(listing, name, depth) or _missing(name, self._near(listing, name, depth))
         if error.errno == errno.ENAMETOOLONG:
-            return Refusal("path-refused", "the path is longer than the file system takes")
+            return Refusal("path-refused", _TOO_LONG)
         return _unreadable(name, error)
 
     def _near(self, listing: _Listing, name: str, depth: int) -> str | None:

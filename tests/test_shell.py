@@ -389,6 +389,6 @@ def test_the_words_of_a_command_have_the_files_that_it_names(line: str) -> None:
     "command", ["a" * 2_000_000, "b " * 1_000_000, "$(" * 5_000, '"$(' * 5_000, "(" * 9_999, "if " * 3_000]
 )
 def test_a_long_command_is_told_nothing_of(command: str) -> None:
-    """Nobody waits for what a program wrote to be understood; its words are looked at, as far as they may name files."""
+    """Nobody waits until it is understood; its words are looked at, as far as they may name files."""
     assert strictness(command) is Strictness.UNKNOWN
     assert len(set(words(command))) <= 10_000

@@ -539,3 +539,11 @@ def test_a_pack_cannot_replace_our_modules(good: Path) -> None:
     (good / "crucible.toml").touch()
     done = crucible(*COMPILE, "--manifest", "crucible.toml", cwd=good)
     assert (done.status, done.err) == (0, b"")
+
+
+@pytest.mark.parametrize("style", ["dot", "svg", "png", "mermaid"])
+def test_a_picture_that_cannot_be_made_is_no_annotation(tmp_path: Path, style: str) -> None:
+    """The formats of pictures are none of a report, which then is for people."""
+    done = crucible("plan", "show", "--file", "gone.star", "--format", style, cwd=tmp_path)
+    assert (done.status, done.out) == (2, b"")
+    assert b"::error" not in done.err

@@ -290,3 +290,14 @@ def test_what_cannot_be_drawn_is_2(top: Path) -> None:
     assert done.out.startswith(b"weakened: ")
     assert b"/nowhere/dot" in done.err
     assert not (top / "pictures").exists()
+
+
+def test_a_manifest_that_is_named_is_missed_on_the_other_side(tmp_path: Path) -> None:
+    """Its frozen injects and its judge are gone: whoever names a manifest means what it holds."""
+    pack = Path(__file__).resolve().parent.parent / "golden" / "measurement-dag"
+    shutil.copytree(pack, tmp_path / "old")
+    shutil.copytree(pack, tmp_path / "new")
+    (tmp_path / "new" / "crucible.toml").unlink()
+    line = ("plan", "diff", "old/crucible.toml", "new/workflow.star", "--fail-on", "weakened")
+    done = crucible(*line, cwd=tmp_path)
+    assert (done.status, done.out.split(b" ")[0]) == (1, b"weakened:"), done

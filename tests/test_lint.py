@@ -331,3 +331,14 @@ def test_sarif_is_one_object_whatever_happens(tmp_path: Path) -> None:
         assert done.status == status
         assert json.loads(done.out)["version"] == "2.1.0"
         assert done.err == b""
+
+
+def test_so_many_warnings_are_told_and_no_more(tmp_path: Path) -> None:
+    """A thousand, and that there are more."""
+    (tmp_path / "x.star").write_text("".join(f"a{n} = 1\n" for n in range(1_500)))
+    names = ", ".join(f'"a{n}"' for n in range(1_500))
+    (tmp_path / "workflow.star").write_text(f'load("x.star", {names})\n{SOURCE}')
+    done = crucible("lint", "--format", "json", "workflow.star", cwd=tmp_path)
+    codes = [each["code"] for each in json.loads(done.out)["diagnostics"]]
+    assert codes.count("unused-load") == 1_000
+    assert codes.count("limit-exceeded") == 1

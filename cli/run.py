@@ -386,10 +386,11 @@ def _workspace(manifest: "RunManifest") -> str:
 
 
 def _digest_of(path: str) -> str:
-    from hashlib import file_digest
+    from hashlib import sha256
+
+    from crucible.runtime import careful
 
     try:
-        with open(path, "rb") as file:
-            return file_digest(file, "sha256").hexdigest()
+        return sha256(careful.read(path, follows=True)).hexdigest()
     except OSError:
         return ""

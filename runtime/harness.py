@@ -5,9 +5,10 @@ here: who starts programs is agent_runner.py. One entry a harness.
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
+
+from crucible.runtime import careful
 
 _TAIL: Final = 1 << 20
 _RESULT: Final = "result"
@@ -93,10 +94,7 @@ def _passing(event: Mapping[str, Any], fault: str) -> str | None:
 def _events(path: str) -> Iterator[dict[str, Any]]:
     """Yield the events at the end of a log; what is none is passed over."""
     try:
-        with open(path, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL))
-            lines = file.read(_TAIL).split(b"\n")
+        lines = careful.end_of(path, _TAIL).split(b"\n")
     except OSError:
         return
     for line in lines:

@@ -4,11 +4,13 @@ The system gives a lock back when the process ends, however it ends; so what a d
 what a living one uses. Closing a lock on a file removes the file.
 """
 
+import errno
 import os
 from contextlib import suppress
+from stat import S_ISREG
 from typing import Final, Self
 
-_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_DIGITS: Final = 20
 
@@ -45,6 +47,7 @@ def take(path: str) -> Lock:
     while True:
         descriptor = os.open(path, _FILE, 0o644)
         try:
+            _check(path, descriptor)
             has_lock = _lock(descriptor)
             if has_lock and _is_there(path, descriptor):
                 os.ftruncate(descriptor, 0)
@@ -89,6 +92,12 @@ def hold(folder: str) -> int | None:
         raise
     os.close(descriptor)
     return None
+
+
+def _check(path: str, descriptor: int) -> None:
+    """Refuse what a task may have put in the place of a lock."""
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file, as a lock is; remove it", path)
 
 
 def _lock(descriptor: int) -> bool:

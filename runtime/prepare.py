@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from crucible.runtime import tree
+from crucible.runtime import careful, tree
 from crucible.runtime.git import LEADING, Git, GitFailed
 from crucible.runtime.process import Command, Exit, Processes
 
@@ -22,6 +22,7 @@ _RECORD: Final = "workspace.json"
 _UNFINISHED: Final = "preparing"
 _ASIDE: Final = "unfinished"
 _MOST_SAID: Final = 4096
+_MOST_RECORD: Final = 1 << 16
 _AUTHOR: Final = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -113,8 +114,7 @@ class Preparation:
 
     def _clear(self, marker: str) -> None:
         """Note that a preparation is under way, and move aside what an earlier one left."""
-        with open(marker, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(self.folder)
+        careful.write(marker, os.fsencode(self.folder))
         os.makedirs(os.path.dirname(self.folder), exist_ok=True)
         if os.path.lexists(self.folder) and os.listdir(self.folder):
             # Never removed: somebody may have worked in it since.
@@ -194,8 +194,8 @@ class Preparation:
         self._git(*_OURS, "add", "--all", directory=self.folder, also=places)
         if self._stock is not None:
             paths = os.path.join(self._ours, "paths")
-            with open(paths, "wb") as file:
-                file.writelines(b":(top,literal)%b\0" % os.fsencode(target) for target in self._stock.targets)
+            names = (b":(top,literal)%b\0" % os.fsencode(target) for target in self._stock.targets)
+            careful.write(paths, b"".join(names))
             self._git(*_OURS, "add", "--force", f"--pathspec-from-file={paths}", "--pathspec-file-nul",
                           directory=self.folder, also=places)  # fmt: skip
         date = "@0 +0000"
@@ -221,8 +221,7 @@ class Preparation:
 
     def _record(self, base: str | None) -> str | None:
         new = os.path.join(self._state, f"{_RECORD}.new")
-        with open(new, "w", encoding="utf-8") as file:
-            json.dump({"workspace": self.folder, "base": base}, file)
+        careful.write(new, json.dumps({"workspace": self.folder, "base": base}).encode())
         os.replace(new, os.path.join(self._state, _RECORD))
         return base
 
@@ -230,9 +229,8 @@ class Preparation:
 def recorded_base(state: str, folder: str) -> str | None:
     """Return the baseline's commit of a workspace that an earlier run knew, None without one."""
     try:
-        with open(os.path.join(state, _RECORD), encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
+        found = json.loads(careful.read(os.path.join(state, _RECORD), _MOST_RECORD))
+    except (OSError, ValueError, RecursionError):
         return None
     is_ours = isinstance(found, dict) and found.get("workspace") == os.path.realpath(folder)
     base = found.get("base") if is_ours else None
@@ -247,16 +245,16 @@ def _how(ended: Exit) -> str:
 
 def _last_line(path: str) -> str:
     """Return the last line of a log behind a colon, "" when it has none."""
-    with suppress(OSError), open(path, "rb") as file:
-        file.seek(max(0, os.path.getsize(path) - 4096))
-        lines = [line for line in file.read().decode(errors="replace").split("\n") if line.strip()]
-        return f": {lines[-1].strip()}" if lines else ""
-    return ""
+    try:
+        said = careful.end_of(path, _MOST_SAID)
+    except OSError:
+        return ""
+    lines = [line for line in said.decode(errors="replace").split("\n") if line.strip()]
+    return f": {lines[-1].strip()}" if lines else ""
 
 
 def _text(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except FileNotFoundError:
+        return os.fsdecode(careful.read(path, _MOST_RECORD))
+    except OSError:  # what is no file there is none of ours
         return None

@@ -18,7 +18,7 @@ import stat
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from crucible.runtime import tree
+from crucible.runtime import careful, tree
 from crucible.runtime.git import Git, GitFailed, Steps, check
 
 _EXECUTABLE_ETC: Final = "filemode|symlinks|ignorecase|precomposeunicode"
@@ -429,17 +429,14 @@ def _key(path: str) -> tuple[int, ...] | None:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return careful.read(path, follows=True)
     except (FileNotFoundError, NotADirectoryError):
         return b""
 
 
 def _write(path: str, data: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(data)
+    careful.write(path, data)
 
 
 def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as file:
-        _write(target, file.read())
+    _write(target, careful.read(source, follows=True))

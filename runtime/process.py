@@ -26,7 +26,8 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # A child begins with every signal as the system has it, whatever we ignore or inherited.
 _DEFAULT: Final = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 MARK: Final = "CRUCIBLE_RUN"  # the variable that tells to which run a process belongs
-_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# A task may have put a pipe or a link in the place of the next one's log: opening that neither waits nor follows.
+_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 _MODE: Final = 0o666
 _REACH: Final[int] = getattr(os, "O_PATH", os.O_RDONLY)  # a folder that nobody may list can be gone back to as well
 _SUBREAPER: Final = 36

@@ -5,6 +5,7 @@ here: who starts programs is agent_runner.py. One entry a harness.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +13,9 @@ from crucible.runtime import careful
 
 _TAIL: Final = 1 << 20
 _RESULT: Final = "result"
+# Another turn is given this as an argument.
+_CURSOR: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+_FORGED: Final = "an event has a session_id that is no identifier: letters, digits and . _ : - are, at most 200"
 _MOST_USD: Final = 1e12
 # What a provider or a connection says when asking again may help: a closed list. The first one found names what died.
 _PASSING: Final = (
@@ -61,13 +65,19 @@ def words(model: str | None, conversation: str | None, *, is_resumed: bool) -> t
 
 def read(path: str) -> Story:
     """Return what the log of a turn says, of which at most the last MiB is read."""
-    began, conversation, last = False, None, None
+    began, conversation, last, forged = False, None, None, False
     for event in _events(path):
         began = True
         named = event.get("session_id")
-        conversation = named if isinstance(named, str) and named else conversation
+        if isinstance(named, str) and _CURSOR.fullmatch(named):
+            conversation = named
+        elif named:
+            forged = True
         if event.get("type") == _RESULT:
             last = event
+    if forged:  # it would be an argument of the next turn, and somebody else than the harness wrote it
+        cost = None if last is None else micro_dollars(last.get("total_cost_usd"))
+        return Story(began, last is not None, cost=cost, fault=_FORGED)
     if last is None:
         return Story(began, conversation=conversation)
     fault, transport = "", None

@@ -360,6 +360,37 @@ def test_a_session_is_one_conversation(run: Runs) -> None:
 
 @pytest.mark.usefixtures("claude")
 @pytest.mark.parametrize(
+    "cursor",
+    ["--dangerously-skip-permissions", "-c", "a b", "a\n", "a\0b", "\ud800", "é", "a/b", "x" * 201, 5, ["a"], {"a": 1}],
+)
+def test_a_cursor_that_is_no_identifier_fails_the_turn(run: Runs, cursor: object) -> None:
+    """It would be an argument of the next turn, which goes on with the conversation that there was."""
+    event = {"type": "assistant", "session_id": cursor}
+    done = run(
+        agent("a", f"event {json.dumps(event)}\ncost 0.5\nresult {{}}", session="s", advisory=True),
+        agent("b", "arguments", session="s"),
+        command("c", "true", "a", advisory=True),
+    )
+    assert done.status == 0
+    assert done.task("a")["status"] == "fail"
+    assert done.task("a")["cost_usd"] == 0.5
+    assert "session_id that is no identifier" in done.task("a")["note"]
+    assert json.dumps(cursor) not in json.dumps(done.task("b")["output"]["arguments"])
+
+
+@pytest.mark.usefixtures("claude")
+@pytest.mark.parametrize("cursor", ["a", "A.b_c:d-e", "0" * 200])
+def test_a_cursor_is_any_identifier(run: Runs, cursor: str) -> None:
+    """Whatever form a harness gives it."""
+    event = {"type": "result", "session_id": cursor, "total_cost_usd": 0}
+    done = run(
+        agent("a", f"event {json.dumps(event)}\nresult {{}}", session="s"), agent("b", "arguments", "a", session="s")
+    )
+    assert done.task("b")["output"]["arguments"][-2:] == ["--resume", cursor]
+
+
+@pytest.mark.usefixtures("claude")
+@pytest.mark.parametrize(
     ("event", "status", "transport"),
     [
         ({"result": "API Error: 529 overloaded"}, "transport", "provider"),

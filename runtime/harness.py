@@ -17,10 +17,23 @@ _RESULT: Final = "result"
 _CURSOR: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 _FORGED: Final = "an event has a session_id that is no identifier: letters, digits and . _ : - are, at most 200"
 _MOST_USD: Final = 1e12
-# What a provider or a connection says when asking again may help: a closed list. The first one found names what died.
+# What a provider or a connection says when asking again may help: a closed list. Numbers and words count where the
+# harness speaks, never in the middle of a text, which may be about anything.
+_PASSING_STATUSES: Final = frozenset({"429", "503", "529"})
+_PASSING_TYPES: Final = ("overloaded_error", "rate_limit_error")
+_OF_HARNESS: Final = re.compile(r"\s*api error\b[\s:(]*(?:(?P<status>\d{3})\b)?(?P<rest>.*)", re.DOTALL)
+_ERROR: Final = re.compile(
+    r'\s*(?:\d{3}\s+)?\{"type":\s*"error",\s*"error":\s*\{(?:"details":\s*null,\s*)?"type":\s*"(?P<type>\w+)"'
+)
 _PASSING: Final = (
-    ("provider", ("overloaded", "529", "503 service unavailable", "rate limit", "429")),
-    ("gateway", ("connection error", "econnreset", "econnrefused", "socket hang up", "fetch failed", "etimedout")),
+    ("provider", re.compile(r"overloaded|rate limit|overloaded_error|rate_limit_error")),
+    (
+        "gateway",
+        re.compile(
+            r"connection error|fetch failed|socket hang up"
+            r"|(?:read |write |connect )?(?:econnreset|econnrefused|etimedout)"
+        ),
+    ),
 )
 
 
@@ -82,11 +95,15 @@ def read(path: str) -> Story:
         return Story(began, conversation=conversation)
     fault, transport = "", None
     if last.get("is_error") or last.get("subtype", "success") != "success":
-        said = last.get("result") or last.get("error") or last.get("subtype")
+        said = last.get("result") or _said(last.get("error")) or last.get("subtype")
         fault = said if isinstance(said, str) else "the harness reports an error"
         transport = None if last.get("retryable") is False else _passing(last, fault)
     cost = micro_dollars(last.get("total_cost_usd"))
     return Story(began, ended=True, conversation=conversation, cost=cost, fault=fault, transport=transport)
+
+
+def _said(error: object) -> object:
+    return error.get("message") or error.get("type") if isinstance(error, dict) else error
 
 
 def micro_dollars(usd: object) -> int | None:
@@ -97,8 +114,24 @@ def micro_dollars(usd: object) -> int | None:
 
 
 def _passing(event: Mapping[str, Any], fault: str) -> str | None:
-    said = f"{fault} {event.get('api_error_status', '')}".lower()
-    return next((token for token, signs in _PASSING if any(sign in said for sign in signs)), None)
+    """Return what died when asking again may help: by the fields of the event, else by how its text begins."""
+    status, error = event.get("api_error_status"), event.get("error")
+    if status is not None:
+        return "provider" if str(status) in _PASSING_STATUSES else None
+    if isinstance(error, dict) and "type" in error:
+        return "provider" if error["type"] in _PASSING_TYPES else None
+    said = fault.lower()
+    typed = _ERROR.match(said)
+    if typed:
+        return "provider" if typed["type"] in _PASSING_TYPES else None
+    spoken = _OF_HARNESS.match(said)
+    if spoken is None:
+        bare = said.strip().removeprefix("error: ").rstrip(".!")
+        return next((token for token, sign in _PASSING if sign.fullmatch(bare)), None)
+    if spoken["status"]:
+        return "provider" if spoken["status"] in _PASSING_STATUSES else None
+    rest = spoken["rest"].lstrip(" :(")
+    return next((token for token, sign in _PASSING if sign.match(rest)), None)
 
 
 def _events(path: str) -> Iterator[dict[str, Any]]:

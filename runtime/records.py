@@ -68,7 +68,11 @@ class Records:
 
     def ledger(self, conversations: Mapping[str, Mapping[str, Any]]) -> None:
         """Write the cursors and turns of all conversations, for nobody else to read."""
-        _replace(os.path.join(self._folder, LEDGER), (_written(conversations) + "\n").encode(errors="backslashreplace"), 0o600)
+        _replace(
+            os.path.join(self._folder, LEDGER),
+            (_written(conversations) + "\n").encode(errors="backslashreplace"),
+            0o600,
+        )
 
     def log(self, number: int, name: str, attempt: int) -> str:
         """Return the path of the logs of an attempt, without their endings; tasks are numbered from 0, files from 1."""

@@ -290,6 +290,32 @@ def test_a_cost_that_is_no_amount_fails_the_turn(run: Runs, cost: str) -> None:
     assert "cost" in done.task("a")["note"]
 
 
+def test_what_passes_the_ceiling_and_dies_is_over_budget(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for, and nobody is told that it comes again."""
+    monkeypatch.setattr("crucible.runtime.execute.DELAYS", (1_000.0,))
+    stand_in = "echo 0.6 >$CRUCIBLE_COST_FILE; exit 75"
+    done = run(agent("a", "x"), command("b", "true", "a"), options=("--agent-cmd", stand_in, "--max-cost", "0.5"))
+    assert done.report["exit"] == "budget_exceeded"
+    assert done.events[-1]["outcome"] == "budget"
+    assert done.task("b")["blocked"] == {"reason": "budget_ceiling"}
+    assert (done.task("a")["status"], done.task("a")["attempts"]) == ("transport", 1)
+    assert "again in" not in done.err
+
+
+def test_what_waits_to_be_tried_again_is_ended_when_others_have_spent_all(
+    run: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for an attempt that will not be made."""
+    monkeypatch.setattr("crucible.runtime.execute.DELAYS", (1_000.0,))
+    stand_in = "echo 0.3 >$CRUCIBLE_COST_FILE; exit 75"
+    turns = [agent(name, "x", isolated=True, advisory=True) for name in ("a", "b")]
+    git = "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first"
+    assert os.system(git) == 0  # noqa: S605 - a constant
+    done = run(*turns, options=("--agent-cmd", stand_in, "--max-cost", "0.5", "--jobs", "2"))
+    assert done.report["exit"] == "budget_exceeded"
+    assert [(task["status"], task["attempts"]) for task in done.report["tasks"]] == [("transport", 1)] * 2
+
+
 @pytest.mark.parametrize(
     ("ceiling", "exit_", "statuses"),
     [
@@ -375,7 +401,7 @@ def test_a_cursor_that_is_no_identifier_fails_the_turn(run: Runs, cursor: object
     assert done.task("a")["status"] == "fail"
     assert done.task("a")["cost_usd"] == 0.5
     assert "session_id that is no identifier" in done.task("a")["note"]
-    assert json.dumps(cursor) not in json.dumps(done.task("b")["output"]["arguments"])
+    assert cursor not in done.task("b")["output"]["arguments"]
 
 
 @pytest.mark.usefixtures("claude")

@@ -77,6 +77,9 @@ class _Command:
         self._jobs = count("--jobs", arguments.jobs, 1) or processors()
         self._retries = count("--retries", arguments.retries, 0)
         self._state: str | None = arguments.state_dir
+        if self._state == "":
+            message = "--state-dir names no folder"
+            raise Usage(message)
         self._is_json: bool = arguments.json
         self._is_plain: bool = arguments.no_progress
         self._notes: list[str] = []
@@ -135,6 +138,7 @@ class _Command:
     def execute(self, launch: Launch, injects: "list[Inject]") -> int:
         """Run it under the lock of its state directory."""
         from crucible.runtime import leftovers, lock
+        from crucible.runtime import state as state_directory
         from crucible.runtime.plan import make_plan
         from crucible.runtime.process import Processes
         from crucible.runtime.records import Records
@@ -145,7 +149,10 @@ class _Command:
         if self._retries is not None:
             plan = plan._replace(retries=self._retries)
         state = self._state_folder(launch.manifest)
-        os.makedirs(state, exist_ok=True)
+        try:
+            state_directory.take(state)
+        except state_directory.NotOurs as error:
+            return failed(WRONG_USAGE, str(error), "text", to_stdout=False)
         path = os.path.join(state, "lock")
         before = leftovers.holder(path)  # it closes its lock unless it is killed
         try:
@@ -366,6 +373,8 @@ class _Session:
         self._records.event("finished")
         self.end = (outcome_of(verdict.ending), verdict_text(state, verdict))
         seconds = time.monotonic() - self._begin
+        for problem in self._records.problems:
+            remark(f"warning: {_harmless(problem)}\n")
         self._command.tell(lines(state, verdict, seconds, self._records.log), records.report_text(report))
         if verdict.ending is Ending.INTERRUPTED:
             return INTERRUPTED

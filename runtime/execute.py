@@ -148,6 +148,7 @@ class Execution:
         if isinstance(task, TopKTask):
             self._end(going, machine.top_k(task, inputs))
             return
+        self._records.stand()
         stem = self._records.log(going.number, task.name, going.attempt)
         # Making a file costs as much as half a process, so those who end in their turn share one for their inputs;
         # a conversation may come back to its own.

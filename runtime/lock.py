@@ -35,9 +35,11 @@ class Lock:
     def close(self) -> None:
         """Remove the file and give the lock back."""
         if self._descriptor is not None:
-            # In this order: whoever opens the file in between sees that it is gone, and makes another one.
+            # In this order: whoever opens the file in between sees that it is gone, and makes another one. Where a task
+            # has removed ours, the one that stands there is another's.
             with suppress(FileNotFoundError):
-                os.unlink(self._path)
+                if _is_there(self._path, self._descriptor):
+                    os.unlink(self._path)
             os.close(self._descriptor)
             self._descriptor = None
 

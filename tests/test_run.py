@@ -1,5 +1,6 @@
 """plan run: a workflow runs as people run it, with real processes; what is said, written down and left."""
 
+import errno
 import json
 import os
 import re
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 from process import crucible
-from runs import STAND_IN, Ran, Runs, agent, command, evaluate, top_k, write_plan
+from runs import STAND_IN, Ran, Runs, agent, command, evaluate, events, top_k, write_plan
 
 AGENTS = ("--agent-cmd", STAND_IN)
 
@@ -111,6 +112,95 @@ def test_a_run_begins_its_records_anew(run: Runs) -> None:
     ]
     assert kinds(done.events).count("task_result") == 1
     assert elsewhere.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "script", ["git clean -qfdx", "rm -rf state", "rm -rf state; mkdir state", "rm -rf state/logs"]
+)
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_task_that_removes_the_state_does_not_take_the_verdict(run: Runs, script: str, *, isolated: bool) -> None:
+    """The folder is made again with all events, git does not see it, and whoever ran it is told."""
+    assert os.system("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first") == 0  # noqa: S605 - a constant
+    before = command("before", "true", isolated=isolated)
+    done = run(before, command("clean", script, "before"), command("after", "echo 1", "clean", isolated=isolated))
+    assert done.status == 0, done.err
+    assert done.statuses() == dict.fromkeys(("before", "clean", "after"), "pass")
+    assert kinds([event for event in done.events if event["kind"] != "note"])[0] == "start"
+    assert kinds(done.events).count("task_result") == 3
+    assert f"a task removed {done.state}, which was made again" in done.err
+    assert "valid: every required task passed" in done.out
+    assert (done.state / ".gitignore").read_text() == "*\n"
+    assert run(command("a", "true")).status == 0
+
+
+def test_the_last_task_that_removes_the_state_does_not_take_the_verdict(run: Runs) -> None:
+    """Nothing comes after it but the report."""
+    done = run(command("clean", "rm -rf state; exit 3"))
+    assert done.status == 1
+    assert done.report["exit"] == "short_circuit"
+    assert kinds(done.events)[0] == "start"
+
+
+@pytest.mark.parametrize("place", ["report.json", ".report.json.new"])
+def test_a_report_that_cannot_be_written_is_told(run: Runs, place: str) -> None:
+    """The verdict is printed, and the exit code is that of the run."""
+    for script, status, verdict in (("true", 0, "valid: "), ("exit 1", 1, "invalid: ")):
+        done = run(command("a", f"mkdir -p state/{place}/x; {script}"))
+        assert done.status == status
+        assert f"\n{verdict}" in done.out
+        assert f"warning: {done.state / 'report.json'} cannot be written: " in done.err
+        assert done.events[-1]["kind"] == "shutdown"
+        os.rename(f"state/{place}", f"moved {script}")
+
+
+def test_a_full_disk_does_not_take_the_verdict(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that are not written are named, and an event is written whole or not at all."""
+    write = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if b'"summary"' in bytes(data) or b'"tasks": [' in bytes(data):
+            if len(data) < 10:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(descriptor, data[:9]) if b'"summary"' in bytes(data) else _no_room()
+        if bytes(data).endswith(b"}\n") and not bytes(data).startswith(b"{"):
+            _no_room()
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", full)
+    done = run(command("a", "true"))
+    monkeypatch.undo()
+    assert done.status == 0
+    for name in ("report.json", "session.jsonl"):
+        assert f"warning: {done.state / name} cannot be written: No space left on device" in done.err
+    assert kinds(events(done.state))[-3:] == ["task_result", "finished", "shutdown"]
+
+
+def _no_room() -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("content", [None, "", "*.log\n", "*\n!keep\n"])
+def test_a_folder_of_somebody_else_is_no_state_directory(run: Runs, content: str | None) -> None:
+    """What a user keeps under that name is never written over."""
+    mine = run.folder / "state"
+    mine.mkdir()
+    (mine / "report.json").write_text("mine")
+    if content is not None:
+        (mine / ".gitignore").write_text(content)
+    before = sorted(os.listdir(mine))
+    done = run(command("a", "true"))
+    assert done.status == 2
+    assert "is no state directory of ours" in done.err
+    assert "--state-dir" in done.err
+    assert (sorted(os.listdir(mine)), (mine / "report.json").read_text()) == (before, "mine")
+    assert run(command("a", "true"), options=("--state-dir", "other")).status == 0
+
+
+def test_an_empty_folder_becomes_a_state_directory(run: Runs) -> None:
+    """And stays one for the next run."""
+    (run.folder / "state").mkdir()
+    assert run(command("a", "true")).status == 0
+    assert run(command("a", "true")).status == 0
 
 
 def test_a_name_of_a_task_never_leaves_the_folder_of_logs(run: Runs) -> None:
@@ -528,6 +618,7 @@ def test_a_plan_that_can_never_pass_runs_nothing(run: Runs) -> None:
         *(("--max-time", text) for text in ("5", "0s", "-1s", "s", "1d", "nans", "infs", "")),
         *(("--jobs", text) for text in ("0", "-1", "1.5", "x", "9" * 5000, "")),
         *(("--retries", text) for text in ("-1", "x", "")),
+        ("--state-dir", ""),
         ("--param", "novalue"),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from repositories import commit, git, repository
 
-from crucible.runtime import workspace
+from crucible.runtime import state as state_directory
 from crucible.runtime.injects import Entry, expand
 from crucible.runtime.prepare import Origin, recorded_base
 from crucible.runtime.process import Command, Exit, Processes
@@ -184,7 +184,7 @@ def test_eight_clones_see_the_same_files_and_the_repository_is_not_touched(
     """Every kind of change is carried over byte for byte, and the user's git directory stays as it was."""
     top = changed(tmp_path / "repo")
     state = top / "state"
-    workspace.make_state(str(state))
+    state_directory.make(str(state))
     before = fingerprint(top), asked(top)
     with Workspace(str(top), str(state), processes, os.environ) as at:
         for _wave in range(4):

@@ -246,6 +246,10 @@ class _Session:
         self._records = records
         self._state = state
         self._begin = time.monotonic()
+        if command.max_time is not None:
+            from crucible.runtime.execute import TIME_IS_UP
+
+            processes.limit = (self._begin + command.max_time, TIME_IS_UP)
 
     def run(self, injects: "list[Inject]") -> int:
         """Begin, make the workspace ready, execute, and say how it ended."""
@@ -289,6 +293,7 @@ class _Session:
     def _prepare(self, workspace: "Workspace", manifest: "RunManifest") -> None:
         from crucible.runtime.prepare import Origin
         from crucible.runtime.records import LOGS
+        from crucible.runtime.workspace import Refused
 
         repo = manifest.repo
         origin = Origin(
@@ -298,8 +303,20 @@ class _Session:
             path=repo.path if repo else None,
             ref=repo.ref if repo else None,
         )
-        if workspace.prepare(origin, os.path.join(self._state, LOGS)):
+        try:
+            is_new = workspace.prepare(origin, os.path.join(self._state, LOGS))
+        except Refused as refusal:
+            if self._left() != 0:
+                raise
+            remark_printed([f"crucible: {refusal}"])  # the run goes on to its end: nothing is dispatched any more
+            return
+        if is_new:
             remark_printed([f"prepared {relative(self._command.folder(manifest))}"])
+
+    def _left(self) -> float | None:
+        """Return how many seconds --max-time leaves."""
+        limit = self._processes.limit
+        return None if limit is None else max(0.0, limit[0] - time.monotonic())
 
     def _identify(self, workspace: "Workspace", injects: "list[Inject]") -> None:
         """Record by what this run can be compared with others."""
@@ -342,7 +359,7 @@ class _Session:
                 self._processes,
                 self._records,
                 display,
-                self._command.max_time,
+                self._left(),
             )
             execution.run()
         return self._finish(execution)

@@ -242,6 +242,8 @@ class _Turn:
             return None
         if not data.strip():
             return 0
+        if b"_" in data:  # Python reads 1_0 as a number
+            return None
         try:
             return harness.micro_dollars(float(data))
         except ValueError:

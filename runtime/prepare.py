@@ -167,9 +167,9 @@ class Preparation:
         os.makedirs(self.folder, exist_ok=True)
         leave_out = {(status.st_dev, status.st_ino) for status in map(os.stat, (self.folder, self._state))}
         with tree.opened(source) as old, tree.opened(self.folder) as new:
-            tree.copy(old, new, leave_out, lambda: self._processes.caught is not None)
-        if self._processes.caught is not None:
-            raise Unprepared("interrupted")
+            tree.copy(old, new, leave_out, lambda: self._processes.stopped is not None)
+        if self._processes.stopped is not None:
+            raise Unprepared(self._processes.stopped)
 
     def _is_repository(self, folder: str) -> bool:
         """Tell whether a folder is the top of a repository, or a bare one."""

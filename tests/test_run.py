@@ -372,7 +372,7 @@ def test_the_delays_are_those_that_are_promised() -> None:
     assert execute.DELAYS == (1.0, 4.0)
 
 
-@pytest.mark.parametrize("cost", ["-1", "nan", "inf", "cheap", "1e300"])
+@pytest.mark.parametrize("cost", ["-1", "nan", "inf", "cheap", "1e300", "1_0", "0x1"])
 def test_a_cost_that_is_no_amount_fails_the_turn(run: Runs, cost: str) -> None:
     """Nothing can be held against a budget that way."""
     done = run(agent("a", f"cost {cost}\nresult {{}}"), options=AGENTS)
@@ -589,6 +589,19 @@ def test_time_that_is_up_ends_what_runs_and_blocks_the_rest(run: Runs) -> None:
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
     assert done.events[-1]["outcome"] == "budget"
+
+
+def test_time_that_is_up_ends_the_set_up_too(run: Runs) -> None:
+    """The report says so, as it does when the time is up later."""
+    (run.folder / "crucible.toml").write_text('[workspace]\nsetup_cmd = "sleep 600 & sleep 600"\n')
+    path = write_plan(run.folder, command("a", "touch ../ran"), lane="playbook")
+    done = run.run("--file", path, "--manifest", "crucible.toml", "--max-time", "0.3s")
+    assert done.status == 1
+    assert "ended by --max-time" in done.err
+    assert done.report["exit"] == "wall_clock"
+    assert done.task("a")["blocked"] == {"reason": "wall_clock_ceiling"}
+    assert done.events[-1]["outcome"] == "budget"
+    assert not (run.folder / "ran").exists()
 
 
 def test_time_that_is_up_ends_the_wait_for_another_attempt(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ it is moved aside, into the state directory, and made again. Which commit is the
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from crucible.runtime.injects import Stock
 
 _NOTHING: Final[Mapping[str, str]] = {}
-_RECORD: Final = "workspace.json"
+RECORD: Final = "workspace.json"
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _UNFINISHED: Final = "preparing"
 _ASIDE: Final = "unfinished"
 _MOST_SAID: Final = 4096
@@ -220,21 +222,43 @@ class Preparation:
         return os.fsdecode(found).strip()
 
     def _record(self, base: str | None) -> str | None:
-        new = os.path.join(self._state, f"{_RECORD}.new")
-        careful.write(new, json.dumps({"workspace": self.folder, "base": base}).encode())
-        os.replace(new, os.path.join(self._state, _RECORD))
+        record(self._state, Baseline(self.folder, base))
         return base
+
+
+class Baseline(NamedTuple):
+    """A workspace, and the commit of its baseline, None when it has none."""
+
+    workspace: str
+    commit: str | None
+
+
+def record(state: str, baseline: Baseline) -> None:
+    """Write down a baseline; raises OSError."""
+    if os.path.isdir(os.path.join(state, RECORD)):
+        with tree.opened(state) as folder:
+            tree.remove(folder, RECORD)
+    new = os.path.join(state, f"{RECORD}.new")
+    careful.write(new, json.dumps({"workspace": baseline.workspace, "base": baseline.commit}).encode())
+    os.replace(new, os.path.join(state, RECORD))
+
+
+def recorded(state: str) -> Baseline | None:
+    """Return the baseline that an earlier run wrote down, None without one."""
+    try:
+        found = json.loads(careful.read(os.path.join(state, RECORD), _MOST_RECORD))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("workspace"), str):
+        return None
+    base = found.get("base")
+    return Baseline(found["workspace"], base if isinstance(base, str) and _COMMIT.fullmatch(base) else None)
 
 
 def recorded_base(state: str, folder: str) -> str | None:
     """Return the baseline's commit of a workspace that an earlier run knew, None without one."""
-    try:
-        found = json.loads(careful.read(os.path.join(state, _RECORD), _MOST_RECORD))
-    except (OSError, ValueError, RecursionError):
-        return None
-    is_ours = isinstance(found, dict) and found.get("workspace") == os.path.realpath(folder)
-    base = found.get("base") if is_ours else None
-    return base if isinstance(base, str) else None
+    found = recorded(state)
+    return found.commit if found is not None and found.workspace == os.path.realpath(folder) else None
 
 
 def _how(ended: Exit) -> str:

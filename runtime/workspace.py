@@ -72,7 +72,19 @@ class Workspace:
 
     def close(self) -> None:
         """Remove all that we made for ourselves, whatever is in it."""
+        if self.base is not None:
+            self._keep_base()
         self._stack.close()
+
+    def _keep_base(self) -> None:
+        """Write down the baseline again where a task has changed it: the next run believes it."""
+        from crucible.runtime.prepare import Baseline, record, recorded
+
+        baseline = Baseline(self.folder, self.base)
+        if recorded(self._state) != baseline:
+            with suppress(OSError):
+                state_directory.make(self._state)
+                record(self._state, baseline)
 
     def _stock_up(self) -> "Stock":
         from crucible.runtime.injects import NoSource, Stock  # many runs have none

@@ -12,11 +12,17 @@ from runs import STAND_IN, Runs, agent, command, write_plan
 from crucible import runtime
 from crucible.runtime import careful, harness, leftovers, prepare
 
+
+def _link_to_pipe(path: Path) -> None:
+    os.mkfifo(f"{path}.pipe")
+    path.symlink_to(f"{path}.pipe")
+
+
 OTHERS: dict[str, Callable[[Path], None]] = {
     "pipe": os.mkfifo,
     "folder": os.mkdir,
     "link": lambda path: path.symlink_to(__file__),
-    "link to a pipe": lambda path: (os.mkfifo(f"{path}.pipe"), path.symlink_to(f"{path}.pipe"))[1],
+    "link to a pipe": _link_to_pipe,
     "nothing": lambda _: None,
 }
 

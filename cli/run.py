@@ -77,6 +77,9 @@ class _Command:
         self._jobs = count("--jobs", arguments.jobs, 1) or processors()
         self._retries = count("--retries", arguments.retries, 0)
         self._state: str | None = arguments.state_dir
+        if self._state == "":
+            message = "--state-dir names no folder"
+            raise Usage(message)
         self._is_json: bool = arguments.json
         self._is_plain: bool = arguments.no_progress
         self._notes: list[str] = []
@@ -87,9 +90,7 @@ class _Command:
         persist = True if self._agent_cmd is not None else None
         launch = read(path, self._source.data, manifest=self._manifest, params=self._params, persist=persist)
         manifest = launch.manifest
-        if manifest is None or not manifest.is_inside_workspace():
-            return launch
-        frozen = self._frozen(manifest)
+        frozen = None if manifest is None else self._frozen(manifest)
         if frozen is None:
             return launch
         return read(
@@ -102,26 +103,47 @@ class _Command:
         )
 
     def _frozen(self, manifest: "RunManifest") -> bytes | None:
-        """Return the manifest of the base commit, None where there is none yet."""
-        from crucible.compiler.revisions import NoRevision, Repository
-        from crucible.runtime.prepare import recorded_base
+        """Return the manifest of the base commit, None where the file as it is holds."""
+        from crucible.runtime.prepare import RECORD, recorded
 
-        folder = _workspace(manifest)
-        base = recorded_base(self._state_folder(manifest), folder)
-        name = os.path.relpath(os.path.realpath(manifest.path), os.path.realpath(folder))
+        state = self._state_folder(manifest)
+        known = recorded(state)
+        path = os.path.realpath(manifest.path)
+        # Where an earlier run knows the workspace, the file has no say in whether it lies there.
+        if known is None or not path.startswith(os.path.join(known.workspace, "")):
+            if not manifest.is_inside_workspace():
+                return None
+            folder = os.path.realpath(_workspace(manifest))
+            base = known.commit if known is not None and known.workspace == folder else None
+        else:
+            folder, base = known
+        found = None if base is None else self._at_base(folder, base, path, os.path.join(state, RECORD))
+        if found is None:
+            self._notes.append(
+                f"{manifest.path} lies in the workspace that it is for, which has no base commit with it yet; "
+                "this run trusts the file as it is"
+            )
+        elif manifest.text.encode() != found:
+            self._notes.append(
+                f"{manifest.path} lies in the workspace that it is for and differs from that of the base commit "
+                f"{base}, which holds; to trust the file as it is, remove {relative(os.path.join(state, RECORD))}"
+            )
+        return found
+
+    @staticmethod
+    def _at_base(folder: str, base: str, path: str, record: str) -> bytes | None:
+        """Return a file of the workspace at its base commit, None where that does not have it; raise Usage."""
+        from crucible.compiler.revisions import NoRevision, Repository
+
         try:
-            if base is not None:
-                with Repository(folder) as repository:
-                    found = repository.tree(base).read(name)
-                if found is not None:
-                    return found
-        except NoRevision:
-            pass
-        self._notes.append(
-            f"{manifest.path} lies in the workspace that it is for, which has no base commit with it yet; "
-            "this run trusts the file as it is"
-        )
-        return None
+            with Repository(folder) as repository:
+                return repository.tree(base).read(repository.prefix + os.path.relpath(path, folder))
+        except NoRevision as error:
+            message = (
+                f"the manifest of the base commit {base} holds, and that cannot be read in {folder}: {error}; "
+                f"remove {relative(record)} if the file as it is may be trusted"
+            )
+            raise Usage(message) from None
 
     def _state_folder(self, manifest: "RunManifest | None") -> str:
         """Return where the state of the run is kept."""
@@ -135,6 +157,7 @@ class _Command:
     def execute(self, launch: Launch, injects: "list[Inject]") -> int:
         """Run it under the lock of its state directory."""
         from crucible.runtime import leftovers, lock
+        from crucible.runtime import state as state_directory
         from crucible.runtime.plan import make_plan
         from crucible.runtime.process import Processes
         from crucible.runtime.records import Records
@@ -145,7 +168,10 @@ class _Command:
         if self._retries is not None:
             plan = plan._replace(retries=self._retries)
         state = self._state_folder(launch.manifest)
-        os.makedirs(state, exist_ok=True)
+        try:
+            state_directory.take(state)
+        except state_directory.NotOurs as error:
+            return failed(WRONG_USAGE, str(error), "text", to_stdout=False)
         path = os.path.join(state, "lock")
         before = leftovers.holder(path)  # it closes its lock unless it is killed
         try:
@@ -239,6 +265,10 @@ class _Session:
         self._records = records
         self._state = state
         self._begin = time.monotonic()
+        if command.max_time is not None:
+            from crucible.runtime.execute import TIME_IS_UP
+
+            processes.limit = (self._begin + command.max_time, TIME_IS_UP)
 
     def run(self, injects: "list[Inject]") -> int:
         """Begin, make the workspace ready, execute, and say how it ended."""
@@ -282,6 +312,7 @@ class _Session:
     def _prepare(self, workspace: "Workspace", manifest: "RunManifest") -> None:
         from crucible.runtime.prepare import Origin
         from crucible.runtime.records import LOGS
+        from crucible.runtime.workspace import Refused
 
         repo = manifest.repo
         origin = Origin(
@@ -291,8 +322,20 @@ class _Session:
             path=repo.path if repo else None,
             ref=repo.ref if repo else None,
         )
-        if workspace.prepare(origin, os.path.join(self._state, LOGS)):
+        try:
+            is_new = workspace.prepare(origin, os.path.join(self._state, LOGS))
+        except Refused as refusal:
+            if self._left() != 0:
+                raise
+            remark_printed([f"crucible: {refusal}"])  # the run goes on to its end: nothing is dispatched any more
+            return
+        if is_new:
             remark_printed([f"prepared {relative(self._command.folder(manifest))}"])
+
+    def _left(self) -> float | None:
+        """Return how many seconds --max-time leaves."""
+        limit = self._processes.limit
+        return None if limit is None else max(0.0, limit[0] - time.monotonic())
 
     def _identify(self, workspace: "Workspace", injects: "list[Inject]") -> None:
         """Record by what this run can be compared with others."""
@@ -335,7 +378,7 @@ class _Session:
                 self._processes,
                 self._records,
                 display,
-                self._command.max_time,
+                self._left(),
             )
             execution.run()
         return self._finish(execution)
@@ -366,6 +409,8 @@ class _Session:
         self._records.event("finished")
         self.end = (outcome_of(verdict.ending), verdict_text(state, verdict))
         seconds = time.monotonic() - self._begin
+        for problem in self._records.problems:
+            remark(f"warning: {_harmless(problem)}\n")
         self._command.tell(lines(state, verdict, seconds, self._records.log), records.report_text(report))
         if verdict.ending is Ending.INTERRUPTED:
             return INTERRUPTED
@@ -386,10 +431,11 @@ def _workspace(manifest: "RunManifest") -> str:
 
 
 def _digest_of(path: str) -> str:
-    from hashlib import file_digest
+    from hashlib import sha256
+
+    from crucible.runtime import careful
 
     try:
-        with open(path, "rb") as file:
-            return file_digest(file, "sha256").hexdigest()
+        return sha256(careful.read(path, follows=True)).hexdigest()
     except OSError:
         return ""

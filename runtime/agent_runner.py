@@ -5,11 +5,10 @@ removed before the turn, so that an old one is never taken for an answer, and af
 """
 
 import os
-import stat
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from crucible.runtime import harness, last_line, surroundings, tree
+from crucible.runtime import careful, harness, last_line, surroundings, tree
 from crucible.runtime.outcome import Attempt, Status
 from crucible.runtime.process import Command, Exit
 from crucible.runtime.runner import Job, Turn
@@ -103,8 +102,8 @@ class AgentRunner:
         task = turn.task
         found = surroundings.environment(turn.job, self._base)
         prompt = turn.prompt()
-        _write(turn.prompt_file, prompt)
-        _write(turn.cost_file, b"")
+        careful.write(turn.prompt_file, prompt)
+        careful.write(turn.cost_file, b"")
         found |= {
             "CRUCIBLE_PROMPT_FILE": turn.prompt_file,
             "CRUCIBLE_COST_FILE": turn.cost_file,
@@ -243,6 +242,8 @@ class _Turn:
             return None
         if not data.strip():
             return 0
+        if b"_" in data:  # Python reads 1_0 as a number
+            return None
         try:
             return harness.micro_dollars(float(data))
         except ValueError:
@@ -299,31 +300,14 @@ def _remove(path: str) -> str:
 
 
 def _read(path: str, most: int) -> bytes | str:
-    """Return the bytes of a regular file, or what is wrong with it; nothing is followed and nothing blocks."""
+    """Return the bytes of a file that is the agent's, or what is wrong with it."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        data = careful.read(path, most + 1)
+    except careful.NoFile:
+        return "is no regular file"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return "is no regular file"
-        data = b""
-        while len(data) <= most and (block := os.read(file, most + 1 - len(data))):
-            data += block
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    finally:
-        os.close(file)
     return data if len(data) <= most else f"has more than {most:,} bytes"
-
-
-def _write(path: str, data: bytes) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        while data:
-            data = data[os.write(file, data) :]
-    finally:
-        os.close(file)
 
 
 def _text(value: str | None) -> str:

@@ -134,9 +134,11 @@ class Execution:
             self._step(self._going.pop(handle), ended)
         self._look()
         now = time.monotonic()
-        for each in [each for each in self._held if each.due <= now]:
-            self._held.remove(each)
-            self._end(each.going, each.attempt)
+        for each in tuple(self._held):
+            is_last = not self._is_made_again(each.going, each.attempt)
+            if each.due <= now or is_last:
+                self._held.remove(each)
+                self._end(each.going, each.attempt, is_last=is_last)
 
     def _begin(self, going: _Going) -> None:
         """Begin an attempt: all of it that needs no process happens now."""
@@ -146,6 +148,7 @@ class Execution:
         if isinstance(task, TopKTask):
             self._end(going, machine.top_k(task, inputs))
             return
+        self._records.stand()
         stem = self._records.log(going.number, task.name, going.attempt)
         # Making a file costs as much as half a process, so those who end in their turn share one for their inputs;
         # a conversation may come back to its own.
@@ -189,17 +192,21 @@ class Execution:
 
     def _over(self, going: _Going, attempt: Attempt) -> None:
         """Hold an attempt that may be made again until it is time, and record any other."""
-        is_last = going.attempt > self.state.plan.retries or self._cause is not None
-        if attempt.status is not Status.TRANSPORT or is_last:
-            self._end(going, attempt)
+        if self._cause is not None or not self._is_made_again(going, attempt):
+            self._end(going, attempt, is_last=True)
             return
         delay = DELAYS[min(going.attempt, len(DELAYS)) - 1]
         self._held.append(_Held(time.monotonic() + delay, going, attempt))
         self._display.again(going.number, attempt, delay)
 
-    def _end(self, going: _Going, attempt: Attempt) -> None:
+    def _is_made_again(self, going: _Going, attempt: Attempt) -> bool:
+        """Tell whether a task is attempted again, what the others have cost that wait for that included."""
+        others = sum(each.attempt.cost for each in self._held if each.going is not going)
+        return machine.may_retry(self.state, going.number, attempt, others)
+
+    def _end(self, going: _Going, attempt: Attempt, *, is_last: bool = False) -> None:
         """Hand an attempt to the machine, which says whether there is another one."""
-        self.state = machine.record(self.state, going.number, attempt)
+        self.state = machine.record(self.state, going.number, attempt, is_last=is_last)
         if going.number in self.state.running:
             self._begin(_Going(going.number, going.attempt + 1))
             return

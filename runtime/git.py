@@ -9,6 +9,7 @@ import os
 from collections.abc import Generator, Mapping
 from typing import Final, TypeAlias, TypeVar
 
+from crucible.runtime import careful
 from crucible.runtime.process import Command, Exit, Processes
 
 _T = TypeVar("_T")
@@ -100,8 +101,7 @@ class Git:
         self._closed.update({name: value for name, value in _QUIET.items() if name.startswith("GIT_")})
         # Whether the user trusts a repository that is another's was asked when it was found.
         settings = os.path.join(folder, "settings")
-        with open(settings, "w", encoding="ascii") as file:
-            file.write("[safe]\n\tdirectory = *\n")
+        careful.write(settings, b"[safe]\n\tdirectory = *\n")
         self._closed.update(_CLOSED, GIT_CONFIG_GLOBAL=settings)
 
     def command(
@@ -124,8 +124,10 @@ class Git:
         command = self.command(*arguments, directory=directory, is_closed=is_closed, also=also)
         ended = self._processes.run(command)
         check(command, ended)
-        with open(command.out, "rb") as file:
-            return file.read()
+        try:
+            return careful.read(command.out)
+        except OSError as error:
+            raise GitFailed(f"what git printed cannot be read: {error.strerror}") from None
 
     def said(self) -> str:
         """Return what the last call that was waited for printed on standard error."""
@@ -147,7 +149,6 @@ def check(command: Command, ended: Exit) -> None:
 
 def _said(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return file.read(_MOST_SAID).decode(errors="replace")
+        return careful.read(path, _MOST_SAID).decode(errors="replace")
     except OSError:
         return ""

@@ -5,17 +5,35 @@ here: who starts programs is agent_runner.py. One entry a harness.
 """
 
 import json
-import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from crucible.runtime import careful
+
 _TAIL: Final = 1 << 20
 _RESULT: Final = "result"
+# Another turn is given this as an argument.
+_CURSOR: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+_FORGED: Final = "an event has a session_id that is no identifier: letters, digits and . _ : - are, at most 200"
 _MOST_USD: Final = 1e12
-# What a provider or a connection says when asking again may help: a closed list. The first one found names what died.
+# What a provider or a connection says when asking again may help: a closed list. Numbers and words count where the
+# harness speaks, never in the middle of a text, which may be about anything.
+_PASSING_STATUSES: Final = frozenset({"429", "503", "529"})
+_PASSING_TYPES: Final = ("overloaded_error", "rate_limit_error")
+_OF_HARNESS: Final = re.compile(r"\s*api error\b[\s:(]*(?:(?P<status>\d{3})\b)?(?P<rest>.*)", re.DOTALL)
+_ERROR: Final = re.compile(
+    r'\s*(?:\d{3}\s+)?\{"type":\s*"error",\s*"error":\s*\{(?:"details":\s*null,\s*)?"type":\s*"(?P<type>\w+)"'
+)
 _PASSING: Final = (
-    ("provider", ("overloaded", "529", "503 service unavailable", "rate limit", "429")),
-    ("gateway", ("connection error", "econnreset", "econnrefused", "socket hang up", "fetch failed", "etimedout")),
+    ("provider", re.compile(r"overloaded|rate limit|overloaded_error|rate_limit_error")),
+    (
+        "gateway",
+        re.compile(
+            r"connection error|fetch failed|socket hang up"
+            r"|(?:read |write |connect )?(?:econnreset|econnrefused|etimedout)"
+        ),
+    ),
 )
 
 
@@ -60,22 +78,32 @@ def words(model: str | None, conversation: str | None, *, is_resumed: bool) -> t
 
 def read(path: str) -> Story:
     """Return what the log of a turn says, of which at most the last MiB is read."""
-    began, conversation, last = False, None, None
+    began, conversation, last, forged = False, None, None, False
     for event in _events(path):
         began = True
         named = event.get("session_id")
-        conversation = named if isinstance(named, str) and named else conversation
+        if isinstance(named, str) and _CURSOR.fullmatch(named):
+            conversation = named
+        elif named:
+            forged = True
         if event.get("type") == _RESULT:
             last = event
+    if forged:  # it would be an argument of the next turn, and somebody else than the harness wrote it
+        cost = None if last is None else micro_dollars(last.get("total_cost_usd"))
+        return Story(began, last is not None, cost=cost, fault=_FORGED)
     if last is None:
         return Story(began, conversation=conversation)
     fault, transport = "", None
     if last.get("is_error") or last.get("subtype", "success") != "success":
-        said = last.get("result") or last.get("error") or last.get("subtype")
+        said = last.get("result") or _said(last.get("error")) or last.get("subtype")
         fault = said if isinstance(said, str) else "the harness reports an error"
         transport = None if last.get("retryable") is False else _passing(last, fault)
     cost = micro_dollars(last.get("total_cost_usd"))
     return Story(began, ended=True, conversation=conversation, cost=cost, fault=fault, transport=transport)
+
+
+def _said(error: object) -> object:
+    return error.get("message") or error.get("type") if isinstance(error, dict) else error
 
 
 def micro_dollars(usd: object) -> int | None:
@@ -86,17 +114,30 @@ def micro_dollars(usd: object) -> int | None:
 
 
 def _passing(event: Mapping[str, Any], fault: str) -> str | None:
-    said = f"{fault} {event.get('api_error_status', '')}".lower()
-    return next((token for token, signs in _PASSING if any(sign in said for sign in signs)), None)
+    """Return what died when asking again may help: by the fields of the event, else by how its text begins."""
+    status, error = event.get("api_error_status"), event.get("error")
+    if status is not None:
+        return "provider" if str(status) in _PASSING_STATUSES else None
+    if isinstance(error, dict) and "type" in error:
+        return "provider" if error["type"] in _PASSING_TYPES else None
+    said = fault.lower()
+    typed = _ERROR.match(said)
+    if typed:
+        return "provider" if typed["type"] in _PASSING_TYPES else None
+    spoken = _OF_HARNESS.match(said)
+    if spoken is None:
+        bare = said.strip().removeprefix("error: ").rstrip(".!")
+        return next((token for token, sign in _PASSING if sign.fullmatch(bare)), None)
+    if spoken["status"]:
+        return "provider" if spoken["status"] in _PASSING_STATUSES else None
+    rest = spoken["rest"].lstrip(" :(")
+    return next((token for token, sign in _PASSING if sign.match(rest)), None)
 
 
 def _events(path: str) -> Iterator[dict[str, Any]]:
     """Yield the events at the end of a log; what is none is passed over."""
     try:
-        with open(path, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL))
-            lines = file.read(_TAIL).split(b"\n")
+        lines = careful.end_of(path, _TAIL).split(b"\n")
     except OSError:
         return
     for line in lines:

@@ -202,6 +202,10 @@ class Stock:
         """Give the descriptor back."""
         os.close(self._content)
 
+    def move(self, folder: str) -> None:
+        """Write new files first in another folder from now on."""
+        self._folder = folder
+
     @property
     def has_frozen(self) -> bool:
         """Tell whether anything is put back before a task."""

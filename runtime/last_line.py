@@ -10,6 +10,7 @@ import os
 import re
 from typing import Any, Final, NamedTuple
 
+from crucible.runtime import careful
 from crucible.schemas.ir import is_finite
 
 LIMIT: Final = 1 << 20  # bytes of a last line
@@ -54,7 +55,7 @@ def read(path: str, size: int | None = None) -> LastLine:
     if size == 0:
         return LastLine(fault=EMPTY)
     try:
-        with open(path, "rb", buffering=0, opener=_open) as file:
+        with open(path, "rb", buffering=0, opener=careful.opener) as file:
             end = os.fstat(file.fileno()).st_size
             return _read(file.fileno(), end if size is None else min(size, end))
     except OSError as error:  # whoever writes a log can remove it, too
@@ -72,7 +73,7 @@ def parse(data: bytes, what: str) -> LastLine:
 def tail(path: str, lines: int = 20) -> str:
     """Return the last lines of a log for a note: without controls, each of bounded length; "" when there are none."""
     try:
-        with open(path, "rb", buffering=0, opener=_open) as file:
+        with open(path, "rb", buffering=0, opener=careful.opener) as file:
             end = os.fstat(file.fileno()).st_size
             data = os.pread(file.fileno(), _TAIL, max(0, end - _TAIL))
     except OSError:
@@ -80,11 +81,6 @@ def tail(path: str, lines: int = 20) -> str:
     rows = _ESCAPE.sub(b"", data).rstrip().split(b"\n")[-lines:]
     texts = [_shown(row, _SHOWN_LINE) for row in rows]
     return "\n".join(texts).strip("\n")
-
-
-def _open(path: str, flags: int) -> int:
-    """Open what a child has left, which may be a link or a pipe by now."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _read(file: int, end: int) -> LastLine:

@@ -9,6 +9,7 @@ import signal
 from contextlib import suppress
 from typing import Final
 
+from crucible.runtime import careful
 from crucible.runtime.process import MARK
 
 _LOOKS: Final = 20
@@ -17,8 +18,7 @@ _LOOKS: Final = 20
 def holder(path: str) -> int | None:
     """Return the process that a lock file names, None when there is none."""
     try:
-        with open(path, encoding="ascii") as file:
-            number = int(file.read(20))
+        number = int(careful.read(path, 20))
     except (OSError, ValueError):
         return None
     return number if number > 1 else None

@@ -4,11 +4,13 @@ The system gives a lock back when the process ends, however it ends; so what a d
 what a living one uses. Closing a lock on a file removes the file.
 """
 
+import errno
 import os
 from contextlib import suppress
+from stat import S_ISREG
 from typing import Final, Self
 
-_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_DIGITS: Final = 20
 
@@ -33,9 +35,11 @@ class Lock:
     def close(self) -> None:
         """Remove the file and give the lock back."""
         if self._descriptor is not None:
-            # In this order: whoever opens the file in between sees that it is gone, and makes another one.
+            # In this order: whoever opens the file in between sees that it is gone, and makes another one. Where a task
+            # has removed ours, the one that stands there is another's.
             with suppress(FileNotFoundError):
-                os.unlink(self._path)
+                if _is_there(self._path, self._descriptor):
+                    os.unlink(self._path)
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -45,6 +49,7 @@ def take(path: str) -> Lock:
     while True:
         descriptor = os.open(path, _FILE, 0o644)
         try:
+            _check(path, descriptor)
             has_lock = _lock(descriptor)
             if has_lock and _is_there(path, descriptor):
                 os.ftruncate(descriptor, 0)
@@ -89,6 +94,12 @@ def hold(folder: str) -> int | None:
         raise
     os.close(descriptor)
     return None
+
+
+def _check(path: str, descriptor: int) -> None:
+    """Refuse what a task may have put in the place of a lock."""
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file, as a lock is; remove it", path)
 
 
 def _lock(descriptor: int) -> bool:

@@ -96,12 +96,12 @@ def start(run: Run) -> Run:
     return run._replace(ready=tuple(index for index in run.ready if index not in started), wave=wave, running=wave)
 
 
-def record(run: Run, index: int, attempt: Attempt) -> Run:
+def record(run: Run, index: int, attempt: Attempt, *, is_last: bool = False) -> Run:
     """Return the run after an attempt of a running task.
 
-    The task runs on when the attempt ended in transport and may be retried; its result stands
-    otherwise, and with the last one of a wave the consequences are drawn. A passing output without a
-    field that the task promises is a failure. Raises ValueError for a task that does not run.
+    The task runs on when the attempt ended in transport and may be retried, unless the executor says that it
+    ``is_last``; its result stands otherwise, and with the last one of a wave the consequences are drawn. A
+    passing output without a field that the task promises is a failure. Raises ValueError for a task that does not run.
     """
     if index not in run.running:
         message = f"task {index} does not run"
@@ -109,7 +109,7 @@ def record(run: Run, index: int, attempt: Attempt) -> Run:
     attempt = _held(run, index, attempt)
     run = run._replace(spent=run.spent + attempt.cost)
     attempts = (*(each for number, each in run.attempts if number == index), attempt)
-    if attempt.status is Status.TRANSPORT and _may_retry(run, len(attempts)):
+    if attempt.status is Status.TRANSPORT and not is_last and _may_retry(run, len(attempts)):
         return run._replace(attempts=(*run.attempts, (index, attempt)))
     results, running = run.results, run.running
     place = running.index(index)
@@ -118,6 +118,13 @@ def record(run: Run, index: int, attempt: Attempt) -> Run:
         running=(*running[:place], *running[place + 1 :]),
     )
     return run if run.running else _Consequences(run).of_wave()
+
+
+def may_retry(run: Run, index: int, attempt: Attempt, others: int = 0) -> bool:
+    """Tell whether a running task would be attempted again after this attempt; ``others`` is spent and not recorded."""
+    attempts = sum(number == index for number, _ in run.attempts) + 1
+    spent = run._replace(spent=run.spent + attempt.cost + others)
+    return attempt.status is Status.TRANSPORT and _may_retry(spent, attempts)
 
 
 def expire(run: Run) -> Run:
@@ -207,10 +214,10 @@ class _Consequences:
             self._settled(index)
         if self._run.is_interrupted:
             return self._end()
-        if self._halt is None:
-            self._halt = next((self._failure(i) for i in self._run.wave if self._is_failure(i)), None)
         if self._halt is None and self._plan.budget is not None and self._run.spent > self._plan.budget:
             self._halt = _NOTHING_LEFT
+        if self._halt is None:
+            self._halt = next((self._failure(i) for i in self._run.wave if self._is_failure(i)), None)
         return self._go_on()
 
     def _go_on(self) -> Run:

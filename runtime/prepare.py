@@ -6,11 +6,12 @@ it is moved aside, into the state directory, and made again. Which commit is the
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from crucible.runtime import tree
+from crucible.runtime import careful, tree
 from crucible.runtime.git import LEADING, Git, GitFailed
 from crucible.runtime.process import Command, Exit, Processes
 
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from crucible.runtime.injects import Stock
 
 _NOTHING: Final[Mapping[str, str]] = {}
-_RECORD: Final = "workspace.json"
+RECORD: Final = "workspace.json"
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _UNFINISHED: Final = "preparing"
 _ASIDE: Final = "unfinished"
 _MOST_SAID: Final = 4096
+_MOST_RECORD: Final = 1 << 16
 _AUTHOR: Final = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -113,8 +116,7 @@ class Preparation:
 
     def _clear(self, marker: str) -> None:
         """Note that a preparation is under way, and move aside what an earlier one left."""
-        with open(marker, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(self.folder)
+        careful.write(marker, os.fsencode(self.folder))
         os.makedirs(os.path.dirname(self.folder), exist_ok=True)
         if os.path.lexists(self.folder) and os.listdir(self.folder):
             # Never removed: somebody may have worked in it since.
@@ -167,9 +169,9 @@ class Preparation:
         os.makedirs(self.folder, exist_ok=True)
         leave_out = {(status.st_dev, status.st_ino) for status in map(os.stat, (self.folder, self._state))}
         with tree.opened(source) as old, tree.opened(self.folder) as new:
-            tree.copy(old, new, leave_out, lambda: self._processes.caught is not None)
-        if self._processes.caught is not None:
-            raise Unprepared("interrupted")
+            tree.copy(old, new, leave_out, lambda: self._processes.stopped is not None)
+        if self._processes.stopped is not None:
+            raise Unprepared(self._processes.stopped)
 
     def _is_repository(self, folder: str) -> bool:
         """Tell whether a folder is the top of a repository, or a bare one."""
@@ -194,8 +196,8 @@ class Preparation:
         self._git(*_OURS, "add", "--all", directory=self.folder, also=places)
         if self._stock is not None:
             paths = os.path.join(self._ours, "paths")
-            with open(paths, "wb") as file:
-                file.writelines(b":(top,literal)%b\0" % os.fsencode(target) for target in self._stock.targets)
+            names = (b":(top,literal)%b\0" % os.fsencode(target) for target in self._stock.targets)
+            careful.write(paths, b"".join(names))
             self._git(*_OURS, "add", "--force", f"--pathspec-from-file={paths}", "--pathspec-file-nul",
                           directory=self.folder, also=places)  # fmt: skip
         date = "@0 +0000"
@@ -220,23 +222,43 @@ class Preparation:
         return os.fsdecode(found).strip()
 
     def _record(self, base: str | None) -> str | None:
-        new = os.path.join(self._state, f"{_RECORD}.new")
-        with open(new, "w", encoding="utf-8") as file:
-            json.dump({"workspace": self.folder, "base": base}, file)
-        os.replace(new, os.path.join(self._state, _RECORD))
+        record(self._state, Baseline(self.folder, base))
         return base
+
+
+class Baseline(NamedTuple):
+    """A workspace, and the commit of its baseline, None when it has none."""
+
+    workspace: str
+    commit: str | None
+
+
+def record(state: str, baseline: Baseline) -> None:
+    """Write down a baseline; raises OSError."""
+    if os.path.isdir(os.path.join(state, RECORD)):
+        with tree.opened(state) as folder:
+            tree.remove(folder, RECORD)
+    new = os.path.join(state, f"{RECORD}.new")
+    careful.write(new, json.dumps({"workspace": baseline.workspace, "base": baseline.commit}).encode())
+    os.replace(new, os.path.join(state, RECORD))
+
+
+def recorded(state: str) -> Baseline | None:
+    """Return the baseline that an earlier run wrote down, None without one."""
+    try:
+        found = json.loads(careful.read(os.path.join(state, RECORD), _MOST_RECORD))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("workspace"), str):
+        return None
+    base = found.get("base")
+    return Baseline(found["workspace"], base if isinstance(base, str) and _COMMIT.fullmatch(base) else None)
 
 
 def recorded_base(state: str, folder: str) -> str | None:
     """Return the baseline's commit of a workspace that an earlier run knew, None without one."""
-    try:
-        with open(os.path.join(state, _RECORD), encoding="utf-8") as file:
-            found = json.load(file)
-    except (OSError, ValueError):
-        return None
-    is_ours = isinstance(found, dict) and found.get("workspace") == os.path.realpath(folder)
-    base = found.get("base") if is_ours else None
-    return base if isinstance(base, str) else None
+    found = recorded(state)
+    return found.commit if found is not None and found.workspace == os.path.realpath(folder) else None
 
 
 def _how(ended: Exit) -> str:
@@ -247,16 +269,16 @@ def _how(ended: Exit) -> str:
 
 def _last_line(path: str) -> str:
     """Return the last line of a log behind a colon, "" when it has none."""
-    with suppress(OSError), open(path, "rb") as file:
-        file.seek(max(0, os.path.getsize(path) - 4096))
-        lines = [line for line in file.read().decode(errors="replace").split("\n") if line.strip()]
-        return f": {lines[-1].strip()}" if lines else ""
-    return ""
+    try:
+        said = careful.end_of(path, _MOST_SAID)
+    except OSError:
+        return ""
+    lines = [line for line in said.decode(errors="replace").split("\n") if line.strip()]
+    return f": {lines[-1].strip()}" if lines else ""
 
 
 def _text(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except FileNotFoundError:
+        return os.fsdecode(careful.read(path, _MOST_RECORD))
+    except OSError:  # what is no file there is none of ours
         return None

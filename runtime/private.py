@@ -18,7 +18,7 @@ import stat
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from crucible.runtime import tree
+from crucible.runtime import careful, tree
 from crucible.runtime.git import Git, GitFailed, Steps, check
 
 _EXECUTABLE_ETC: Final = "filemode|symlinks|ignorecase|precomposeunicode"
@@ -98,13 +98,14 @@ class Captures:
                 self._made += 1
                 ours = os.path.join(self._ours, f"{self._made}.git")
                 repository = _Repository(self._git, os.path.join(top, path), place, ours)
+            at = path
             try:
                 captured = repository.capture()
                 for inner in repository.inner():
-                    below = os.path.join(path, inner)
-                    pending.append((below, _find(self._git, os.path.join(top, below))))
+                    at = os.path.join(path, inner)
+                    pending.append((at, _find(self._git, os.path.join(top, at))))
             except GitFailed as failed:
-                raise _refusal(failed, os.path.join(top, path) if path else None) from None
+                raise _refusal(failed, os.path.join(top, at) if at else self._folder, is_inner=bool(at)) from None
             self._captured.append((path, captured))
             renewed[path] = repository
         self._known = renewed
@@ -379,16 +380,22 @@ def _find(git: Git, folder: str) -> _Place:
     return _Place(lines[1], lines[2], *(os.path.join(folder, path) for path in lines[3:-1]))
 
 
-def _refusal(failed: GitFailed, folder: str | None) -> GitFailed:
+def _refusal(failed: GitFailed, folder: str, *, is_inner: bool = False) -> GitFailed:
     """Return why a repository cannot be cloned, in words that help."""
     if failed.cause is not None:
         return failed
+    named = str(failed).partition("not a git repository: ")[2]
+    if is_inner or (named and not named.startswith("(")):
+        return GitFailed(
+            f"an isolated task runs in a clone of the workspace, and {folder} cannot be cloned: {failed}; if that is a "
+            "submodule, mend it with git submodule update --init, or leave isolated out"
+        )
     if str(failed).startswith("not a git repository"):
         return GitFailed(
             f"an isolated task runs in a clone of the workspace, and {folder} is no git repository; "
             "run git init there, or leave isolated out"
         )
-    return GitFailed(f"{folder or 'the workspace'} cannot be cloned: {failed}")
+    return GitFailed(f"{folder} cannot be cloned: {failed}")
 
 
 def _submodules(listed: bytes) -> list[str]:
@@ -429,17 +436,14 @@ def _key(path: str) -> tuple[int, ...] | None:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return careful.read(path, follows=True)
     except (FileNotFoundError, NotADirectoryError):
         return b""
 
 
 def _write(path: str, data: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(data)
+    careful.write(path, data)
 
 
 def _copy(source: str, target: str) -> None:
-    with open(source, "rb") as file:
-        _write(target, file.read())
+    _write(target, careful.read(source, follows=True))

@@ -26,7 +26,8 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # A child begins with every signal as the system has it, whatever we ignore or inherited.
 _DEFAULT: Final = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 MARK: Final = "CRUCIBLE_RUN"  # the variable that tells to which run a process belongs
-_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# A task may have put a pipe or a link in the place of the next one's log: opening that neither waits nor follows.
+_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
 _MODE: Final = 0o666
 _REACH: Final[int] = getattr(os, "O_PATH", os.O_RDONLY)  # a folder that nobody may list can be gone back to as well
 _SUBREAPER: Final = 36
@@ -90,6 +91,7 @@ class Processes:
 
     def __init__(self) -> None:
         self.caught: int | None = None
+        self.limit: tuple[float, str] | None = None
         self._children: dict[int, _Child] = {}
         self._over: list[tuple[int, Exit]] = []
         self._last = 0
@@ -196,13 +198,14 @@ class Processes:
     def run(self, command: Command, cause: str = INTERRUPTED) -> Exit:
         """Run a command to its end; what else ends meanwhile is kept for the next ``wait``.
 
-        A signal that arrives while it runs ends it with the cause.
+        A signal that arrives while it runs ends it with the cause; so does the moment of the ``limit``, with its own.
         """
         before = self._signals
+        limit = self.limit
         handle = self.start(command)
         kept: list[tuple[int, Exit]] = []
         while True:
-            for number, exit_ in self.wait(None):
+            for number, exit_ in self.wait(None if limit is None else limit[0]):
                 if number == handle:
                     found = exit_
                     break
@@ -210,10 +213,20 @@ class Processes:
             else:
                 if self._signals > before:
                     self.end(handle, cause)
+                elif limit is not None and time.monotonic() >= limit[0]:
+                    self.end(handle, limit[1])
+                    limit = None
                 continue
             break
         self._over = kept + self._over
         return found
+
+    @property
+    def stopped(self) -> str | None:
+        """Return why nothing more is to be begun outside of ``start``, None while it may."""
+        if self.caught is not None:
+            return INTERRUPTED
+        return self.limit[1] if self.limit is not None and time.monotonic() >= self.limit[0] else None
 
     def _catch(self, number: int, _frame: FrameType | None) -> None:
         self._signals += 1

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from crucible.runtime import state
 from crucible.runtime.outcome import Ending, Result, Status
 from crucible.schemas.ir import Task, Workflow
 
@@ -17,6 +18,8 @@ VERSION: Final = 1
 SESSION, REPORT, LOGS, LEDGER = "session.jsonl", "report.json", "logs", "conversations.json"
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _SLUG: Final = 40
+_BLOCK: Final = 1 << 20
+_SESSION_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OUTCOMES: Final = {
     Ending.COMPLETED: "finished",
     Ending.BUDGET_EXCEEDED: "budget",
@@ -35,6 +38,7 @@ class Records:
     """
 
     def __init__(self, folder: str) -> None:
+        self.problems: list[str] = []  # what could not be written, each once
         self._folder = folder
         self._is_open = True
         for name in (REPORT, LEDGER, _beside(REPORT), _beside(LEDGER)):
@@ -43,17 +47,69 @@ class Records:
         if os.path.islink(logs):
             os.unlink(logs)
         os.makedirs(logs, exist_ok=True)
+        self._logs = logs
         for entry in os.scandir(logs):
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.path)
         path = os.path.join(folder, SESSION)
         _remove(path)  # never followed and never written over: a link there is somebody's mistake, or trick
-        self._session = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._session = os.open(path, _SESSION_FLAGS, 0o666)
 
     def event(self, kind: str, **facts: Any) -> None:
-        """Write one event; those after the last one are dropped."""
-        if self._is_open:
+        """Write one event, whole or not at all; those after the last one are dropped."""
+        if not self._is_open:
+            return
+        size = -1
+        try:
+            size = os.fstat(self._session).st_size
             _write(self._session, _ended({"v": VERSION, "kind": kind, **facts}).encode() + b"\n")
+        except OSError as error:
+            self._problem(SESSION, error)
+            with suppress(OSError):
+                os.ftruncate(self._session, size)
+
+    def stand(self) -> None:
+        """Make the folder again where a task has removed it; the events so far are not lost."""
+        if os.path.isdir(self._logs):
+            return
+        try:
+            state.make(self._folder)
+            os.makedirs(self._logs, exist_ok=True)
+            self._stand_session()
+        except OSError as error:
+            self._problem("", error)
+            return
+        text = f"a task removed {self._folder}, which was made again; the logs of earlier tasks are gone"
+        if text not in self.problems:
+            self.problems.append(text)
+            self.event("note", level="warning", text=text)
+
+    def _stand_session(self) -> None:
+        """Have the events in the folder again, if they are not there any more."""
+        path = os.path.join(self._folder, SESSION)
+        try:
+            if os.path.samestat(os.lstat(path), os.fstat(self._session)):
+                return
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        new = os.open(path, _SESSION_FLAGS, 0o666)
+        try:
+            at = 0
+            while data := os.pread(self._session, _BLOCK, at):
+                _write(new, data)
+                at += len(data)
+        except BaseException:
+            os.close(new)
+            raise
+        os.close(self._session)
+        self._session = new
+
+    def _problem(self, name: str, error: OSError) -> None:
+        """Keep what could not be written; a run does not end for it."""
+        text = f"{os.path.join(self._folder, name)} cannot be written: {error.strerror or error}"
+        if text not in self.problems:
+            self.problems.append(text)
 
     def task_result(self, task: Task, result: Result) -> None:
         """Write what became of a task."""
@@ -64,11 +120,22 @@ class Records:
 
     def report(self, report: Mapping[str, Any]) -> None:
         """Write the report of the run."""
-        _replace(os.path.join(self._folder, REPORT), report_text(report).encode(), 0o666)
+        self.stand()
+        try:
+            self._stand_session()
+        except OSError as error:
+            self._problem(SESSION, error)
+        self._put(REPORT, report_text(report).encode(), 0o666)
 
     def ledger(self, conversations: Mapping[str, Mapping[str, Any]]) -> None:
         """Write the cursors and turns of all conversations, for nobody else to read."""
-        _replace(os.path.join(self._folder, LEDGER), (_written(conversations) + "\n").encode(), 0o600)
+        self._put(LEDGER, (_written(conversations) + "\n").encode(errors="backslashreplace"), 0o600)
+
+    def _put(self, name: str, data: bytes, mode: int) -> None:
+        try:
+            _replace(os.path.join(self._folder, name), data, mode)
+        except OSError as error:
+            self._problem(name, error)
 
     def log(self, number: int, name: str, attempt: int) -> str:
         """Return the path of the logs of an attempt, without their endings; tasks are numbered from 0, files from 1."""

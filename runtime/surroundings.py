@@ -7,10 +7,9 @@ import errno
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
-from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import Final
 
+from crucible.runtime import careful
 from crucible.runtime.outcome import Attempt, Status
 from crucible.runtime.runner import Job
 
@@ -53,10 +52,7 @@ def environment(job: Job, base: Mapping[str, str]) -> dict[str, str]:
     cannot be written.
     """
     inputs = inputs_json(job)
-    try:
-        _write_file(job.logs.inputs, inputs + b"\n")
-    except OSError as error:  # that of a full disk does not say where
-        raise OSError(error.errno, error.strerror, job.logs.inputs) from None
+    careful.write(job.logs.inputs, inputs + b"\n")
     made = {
         **base,
         "CRUCIBLE_TASK": encodable(job.task.name),
@@ -66,36 +62,6 @@ def environment(job: Job, base: Mapping[str, str]) -> dict[str, str]:
     if len(inputs) <= IN_ENVIRONMENT:
         made["CRUCIBLE_INPUTS"] = os.fsdecode(inputs)
     return made
-
-
-def _write_file(path: str, data: bytes) -> None:
-    """Write a file over one of an attempt that is over, which costs a fraction of making one.
-
-    A child may have put anything in its place, or have kept it by a link: then it is made anew.
-    """
-    try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        file = -1
-    if file >= 0:
-        found = os.fstat(file)
-        if not S_ISREG(found.st_mode) or found.st_nlink != 1:
-            os.close(file)
-            file = -1
-    if file < 0:
-        with suppress(FileNotFoundError):
-            mode = os.lstat(path).st_mode
-            if S_ISCHR(mode) or S_ISBLK(mode):  # who names one by mistake is not to lose it
-                raise OSError(errno.EPERM, "it is a device", path)
-            os.unlink(path)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(file, view) :]
-        os.ftruncate(file, len(data))  # not before: some systems write a file out when it was emptied
-    finally:
-        os.close(file)
 
 
 def encodable(text: str) -> str:

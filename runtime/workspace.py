@@ -12,6 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, Self
 
 from crucible.runtime import lock
+from crucible.runtime import state as state_directory
 from crucible.runtime.process import Command, Processes
 from crucible.schemas.ir import Task
 
@@ -57,7 +58,7 @@ class Workspace:
     def __enter__(self) -> Self:
         """Make the state directory, remove what dead runs left in it, and read the injects; raise Refused."""
         try:
-            make_state(self._state)
+            state_directory.make(self._state)
             sweep(self._state)
             if self._injects:
                 self._stock = self._stock_up()
@@ -71,7 +72,19 @@ class Workspace:
 
     def close(self) -> None:
         """Remove all that we made for ourselves, whatever is in it."""
+        if self.base is not None:
+            self._keep_base()
         self._stack.close()
+
+    def _keep_base(self) -> None:
+        """Write down the baseline again where a task has changed it: the next run believes it."""
+        from crucible.runtime.prepare import Baseline, record, recorded
+
+        baseline = Baseline(self.folder, self.base)
+        if recorded(self._state) != baseline:
+            with suppress(OSError):
+                state_directory.make(self._state)
+                record(self._state, baseline)
 
     def _stock_up(self) -> "Stock":
         from crucible.runtime.injects import NoSource, Stock  # many runs have none
@@ -113,6 +126,8 @@ class Workspace:
         An isolated one gets a clone of its own, and the first of its wave captures the workspace for all.
         """
         folder = self.folder
+        if self._slot is not None and not os.path.lexists(os.path.join(self._slot, "lock")):
+            self._begin_again()
         if task.isolation is not None:
             folder = yield from self._isolate()
         try:
@@ -125,7 +140,9 @@ class Workspace:
     def leave(self, task: Task, folder: str) -> "Steps[None]":
         """Give back the clone of a task that has run: the next one gets it made anew, or it is removed at the end."""
         if task.isolation is not None:
-            self._taken.discard(int(os.path.relpath(folder, self._ours()).split(os.sep)[0]))
+            number = os.path.relpath(folder, self._ours()).split(os.sep)[0]
+            if number.isdigit():  # a clone of before a task removed the state directory has none
+                self._taken.discard(int(number))
         yield from ()
 
     def _isolate(self) -> "Steps[str]":
@@ -185,7 +202,7 @@ class Workspace:
         from crucible.runtime.git import GitFailed
 
         try:
-            make_state(self._state)
+            state_directory.make(self._state)
             captures.renew()
         except GitFailed as failed:
             return str(failed)
@@ -195,6 +212,18 @@ class Workspace:
 
     # What is ours
 
+    def _begin_again(self) -> None:
+        """Make anew what a task has removed with the state directory."""
+        if self._slot is not None:
+            _remove(self._slot)  # some of it may be left
+        self._slot, self._captures, self._is_captured = None, None, False
+        try:
+            state_directory.make(self._state)
+            if self._stock is not None:
+                self._stock.move(self._ours())
+        except OSError as error:
+            raise _refused(error, "the state directory cannot be used") from None
+
     def _ours(self) -> str:
         """Return a folder of our own below the state directory, made and locked when it is first asked for."""
         if self._slot is None:
@@ -202,13 +231,6 @@ class Workspace:
             self._stack.callback(os.close, descriptor)
             self._stack.callback(_remove, self._slot)
         return self._slot
-
-
-def make_state(state: str) -> None:
-    """Make a state directory that git does not see."""
-    os.makedirs(state, exist_ok=True)
-    with suppress(FileExistsError), open(os.path.join(state, ".gitignore"), "x", encoding="ascii") as file:
-        file.write("*\n")
 
 
 def sweep(state: str) -> None:

@@ -87,11 +87,11 @@ class NaiveRun:
                 return Ending.INTERRUPTED
             if number == self.told.time_is_up_in:
                 return self._stop(Reason(Why.WALL_CLOCK_CEILING), Ending.WALL_CLOCK)
+            if budget is not None and self.spent > budget:
+                return self._stop(Reason(Why.BUDGET_CEILING), Ending.BUDGET_EXCEEDED)
             for name in wave:
                 if self.tasks[name].required and self.fates[name][0] is not Status.PASS:
                     return self._stop(Reason(Why.REQUIRED_TASK_FAILED, (name,)), Ending.SHORT_CIRCUIT)
-            if budget is not None and self.spent > budget:
-                return self._stop(Reason(Why.BUDGET_CEILING), Ending.BUDGET_EXCEEDED)
 
     def _run(self, name: str, *, keep_trying: bool) -> None:
         said = list(self.told.attempts.get(name, ()))

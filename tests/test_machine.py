@@ -253,6 +253,15 @@ def test_a_task_that_could_not_run_anyway_asks_for_no_budget() -> None:
     assert machine.verdict(run).valid
 
 
+@pytest.mark.parametrize("attempt", [PASS, FAIL, TRANSPORT], ids=str)
+@pytest.mark.parametrize("advisory", [False, True])
+def test_what_passes_the_budget_is_over_budget_whatever_it_came_to(attempt: Attempt, *, advisory: bool) -> None:
+    """A required failure stops a run, too; that the money is gone is what people have to know."""
+    run = played(task("a", advisory=advisory), task("b", "a"), budget=5, a=attempt._replace(cost=6))
+    assert machine.verdict(run) == (False, Ending.BUDGET_EXCEEDED)
+    assert fates(run)["b"] == "blocked: budget_ceiling"
+
+
 def test_a_spent_budget_stops_retries() -> None:
     """An attempt that died is not tried again when nothing is left to pay it with."""
     run = played(task("a", advisory=True), task("b"), budget=5, a=TRANSPORT._replace(cost=5))

@@ -1,5 +1,6 @@
 """plan run: a workflow runs as people run it, with real processes; what is said, written down and left."""
 
+import errno
 import json
 import os
 import re
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 from process import crucible
-from runs import STAND_IN, Ran, Runs, agent, command, evaluate, top_k, write_plan
+from runs import STAND_IN, Ran, Runs, agent, command, evaluate, events, top_k, write_plan
 
 AGENTS = ("--agent-cmd", STAND_IN)
 
@@ -111,6 +112,95 @@ def test_a_run_begins_its_records_anew(run: Runs) -> None:
     ]
     assert kinds(done.events).count("task_result") == 1
     assert elsewhere.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "script", ["git clean -qfdx", "rm -rf state", "rm -rf state; mkdir state", "rm -rf state/logs"]
+)
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_task_that_removes_the_state_does_not_take_the_verdict(run: Runs, script: str, *, isolated: bool) -> None:
+    """The folder is made again with all events, git does not see it, and whoever ran it is told."""
+    assert os.system("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first") == 0  # noqa: S605 - a constant
+    before = command("before", "true", isolated=isolated)
+    done = run(before, command("clean", script, "before"), command("after", "echo 1", "clean", isolated=isolated))
+    assert done.status == 0, done.err
+    assert done.statuses() == dict.fromkeys(("before", "clean", "after"), "pass")
+    assert kinds([event for event in done.events if event["kind"] != "note"])[0] == "start"
+    assert kinds(done.events).count("task_result") == 3
+    assert f"a task removed {done.state}, which was made again" in done.err
+    assert "valid: every required task passed" in done.out
+    assert (done.state / ".gitignore").read_text() == "*\n"
+    assert run(command("a", "true")).status == 0
+
+
+def test_the_last_task_that_removes_the_state_does_not_take_the_verdict(run: Runs) -> None:
+    """Nothing comes after it but the report."""
+    done = run(command("clean", "rm -rf state; exit 3"))
+    assert done.status == 1
+    assert done.report["exit"] == "short_circuit"
+    assert kinds(done.events)[0] == "start"
+
+
+@pytest.mark.parametrize("place", ["report.json", ".report.json.new"])
+def test_a_report_that_cannot_be_written_is_told(run: Runs, place: str) -> None:
+    """The verdict is printed, and the exit code is that of the run."""
+    for script, status, verdict in (("true", 0, "valid: "), ("exit 1", 1, "invalid: ")):
+        done = run(command("a", f"mkdir -p state/{place}/x; {script}"))
+        assert done.status == status
+        assert f"\n{verdict}" in done.out
+        assert f"warning: {done.state / 'report.json'} cannot be written: " in done.err
+        assert done.events[-1]["kind"] == "shutdown"
+        os.rename(f"state/{place}", f"moved {script}")
+
+
+def test_a_full_disk_does_not_take_the_verdict(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that are not written are named, and an event is written whole or not at all."""
+    write = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if b'"summary"' in bytes(data) or b'"tasks": [' in bytes(data):
+            if len(data) < 10:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(descriptor, data[:9]) if b'"summary"' in bytes(data) else _no_room()
+        if bytes(data).endswith(b"}\n") and not bytes(data).startswith(b"{"):
+            _no_room()
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", full)
+    done = run(command("a", "true"))
+    monkeypatch.undo()
+    assert done.status == 0
+    for name in ("report.json", "session.jsonl"):
+        assert f"warning: {done.state / name} cannot be written: No space left on device" in done.err
+    assert kinds(events(done.state))[-3:] == ["task_result", "finished", "shutdown"]
+
+
+def _no_room() -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("content", [None, "", "*.log\n", "*\n!keep\n"])
+def test_a_folder_of_somebody_else_is_no_state_directory(run: Runs, content: str | None) -> None:
+    """What a user keeps under that name is never written over."""
+    mine = run.folder / "state"
+    mine.mkdir()
+    (mine / "report.json").write_text("mine")
+    if content is not None:
+        (mine / ".gitignore").write_text(content)
+    before = sorted(os.listdir(mine))
+    done = run(command("a", "true"))
+    assert done.status == 2
+    assert "is no state directory of ours" in done.err
+    assert "--state-dir" in done.err
+    assert (sorted(os.listdir(mine)), (mine / "report.json").read_text()) == (before, "mine")
+    assert run(command("a", "true"), options=("--state-dir", "other")).status == 0
+
+
+def test_an_empty_folder_becomes_a_state_directory(run: Runs) -> None:
+    """And stays one for the next run."""
+    (run.folder / "state").mkdir()
+    assert run(command("a", "true")).status == 0
+    assert run(command("a", "true")).status == 0
 
 
 def test_a_name_of_a_task_never_leaves_the_folder_of_logs(run: Runs) -> None:
@@ -282,12 +372,38 @@ def test_the_delays_are_those_that_are_promised() -> None:
     assert execute.DELAYS == (1.0, 4.0)
 
 
-@pytest.mark.parametrize("cost", ["-1", "nan", "inf", "cheap", "1e300"])
+@pytest.mark.parametrize("cost", ["-1", "nan", "inf", "cheap", "1e300", "1_0", "0x1"])
 def test_a_cost_that_is_no_amount_fails_the_turn(run: Runs, cost: str) -> None:
     """Nothing can be held against a budget that way."""
     done = run(agent("a", f"cost {cost}\nresult {{}}"), options=AGENTS)
     assert done.task("a")["status"] == "fail"
     assert "cost" in done.task("a")["note"]
+
+
+def test_what_passes_the_ceiling_and_dies_is_over_budget(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for, and nobody is told that it comes again."""
+    monkeypatch.setattr("crucible.runtime.execute.DELAYS", (1_000.0,))
+    stand_in = "echo 0.6 >$CRUCIBLE_COST_FILE; exit 75"
+    done = run(agent("a", "x"), command("b", "true", "a"), options=("--agent-cmd", stand_in, "--max-cost", "0.5"))
+    assert done.report["exit"] == "budget_exceeded"
+    assert done.events[-1]["outcome"] == "budget"
+    assert done.task("b")["blocked"] == {"reason": "budget_ceiling"}
+    assert (done.task("a")["status"], done.task("a")["attempts"]) == ("transport", 1)
+    assert "again in" not in done.err
+
+
+def test_what_waits_to_be_tried_again_is_ended_when_others_have_spent_all(
+    run: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for an attempt that will not be made."""
+    monkeypatch.setattr("crucible.runtime.execute.DELAYS", (1_000.0,))
+    stand_in = "echo 0.3 >$CRUCIBLE_COST_FILE; exit 75"
+    turns = [agent(name, "x", isolated=True, advisory=True) for name in ("a", "b")]
+    git = "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first"
+    assert os.system(git) == 0  # noqa: S605 - a constant
+    done = run(*turns, options=("--agent-cmd", stand_in, "--max-cost", "0.5", "--jobs", "2"))
+    assert done.report["exit"] == "budget_exceeded"
+    assert [(task["status"], task["attempts"]) for task in done.report["tasks"]] == [("transport", 1)] * 2
 
 
 @pytest.mark.parametrize(
@@ -360,11 +476,60 @@ def test_a_session_is_one_conversation(run: Runs) -> None:
 
 @pytest.mark.usefixtures("claude")
 @pytest.mark.parametrize(
+    "cursor",
+    ["--dangerously-skip-permissions", "-c", "a b", "a\n", "a\0b", "\ud800", "é", "a/b", "x" * 201, 5, ["a"], {"a": 1}],
+)
+def test_a_cursor_that_is_no_identifier_fails_the_turn(run: Runs, cursor: object) -> None:
+    """It would be an argument of the next turn, which goes on with the conversation that there was."""
+    event = {"type": "assistant", "session_id": cursor}
+    done = run(
+        agent("a", f"event {json.dumps(event)}\ncost 0.5\nresult {{}}", session="s", advisory=True),
+        agent("b", "arguments", session="s"),
+        command("c", "true", "a", advisory=True),
+    )
+    assert done.status == 0
+    assert done.task("a")["status"] == "fail"
+    assert done.task("a")["cost_usd"] == 0.5
+    assert "session_id that is no identifier" in done.task("a")["note"]
+    assert cursor not in done.task("b")["output"]["arguments"]
+
+
+@pytest.mark.usefixtures("claude")
+@pytest.mark.parametrize("cursor", ["a", "A.b_c:d-e", "0" * 200])
+def test_a_cursor_is_any_identifier(run: Runs, cursor: str) -> None:
+    """Whatever form a harness gives it."""
+    event = {"type": "result", "session_id": cursor, "total_cost_usd": 0}
+    done = run(
+        agent("a", f"event {json.dumps(event)}\nresult {{}}", session="s"), agent("b", "arguments", "a", session="s")
+    )
+    assert done.task("b")["output"]["arguments"][-2:] == ["--resume", cursor]
+
+
+@pytest.mark.usefixtures("claude")
+@pytest.mark.parametrize(
     ("event", "status", "transport"),
     [
         ({"result": "API Error: 529 overloaded"}, "transport", "provider"),
         ({"result": "API Error: Connection error."}, "transport", "gateway"),
         ({"result": "API Error: 529 overloaded", "retryable": False}, "fail", None),
+        ({"result": "API Error (503 Service Unavailable)"}, "transport", "provider"),
+        ({"result": 'API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}'}, "transport", "provider"),
+        ({"result": '{"type":"error","error":{"type":"overloaded_error","message":""}}'}, "transport", "provider"),
+        ({"result": "overloaded_error"}, "transport", "provider"),
+        ({"result": "API Error: Overloaded"}, "transport", "provider"),
+        ({"result": "API Error: read ECONNRESET"}, "transport", "gateway"),
+        ({"result": "fetch failed"}, "transport", "gateway"),
+        ({"result": "it broke", "api_error_status": 529}, "transport", "provider"),
+        ({"result": "", "error": {"type": "overloaded_error", "message": "busy"}}, "transport", "provider"),
+        ({"result": "API Error: 529 overloaded", "api_error_status": 400}, "fail", None),
+        ({"result": "it broke", "api_error_status": 529, "retryable": False}, "fail", None),
+        ({"result": "12 of 1429 tests failed; see line 529"}, "fail", None),
+        ({"result": "429 tests failed"}, "fail", None),
+        ({"result": "529"}, "fail", None),
+        ({"result": "the test of a rate limit failed: overloaded, connection error, ECONNRESET"}, "fail", None),
+        ({"result": "API Error: 400 the prompt speaks of 529 and of overloaded_error"}, "fail", None),
+        ({"result": "API Error: 5290 is no status"}, "fail", None),
+        ({"result": "API Error: no such model; rate limit 429"}, "fail", None),
         ({"result": "Invalid API key"}, "fail", None),
         ({"subtype": "error_max_turns"}, "fail", None),
     ],
@@ -426,6 +591,19 @@ def test_time_that_is_up_ends_what_runs_and_blocks_the_rest(run: Runs) -> None:
     assert done.events[-1]["outcome"] == "budget"
 
 
+def test_time_that_is_up_ends_the_set_up_too(run: Runs) -> None:
+    """The report says so, as it does when the time is up later."""
+    (run.folder / "crucible.toml").write_text('[workspace]\nsetup_cmd = "sleep 600 & sleep 600"\n')
+    path = write_plan(run.folder, command("a", "touch ../ran"), lane="playbook")
+    done = run.run("--file", path, "--manifest", "crucible.toml", "--max-time", "0.3s")
+    assert done.status == 1
+    assert "ended by --max-time" in done.err
+    assert done.report["exit"] == "wall_clock"
+    assert done.task("a")["blocked"] == {"reason": "wall_clock_ceiling"}
+    assert done.events[-1]["outcome"] == "budget"
+    assert not (run.folder / "ran").exists()
+
+
 def test_time_that_is_up_ends_the_wait_for_another_attempt(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """What died stays what it was."""
     monkeypatch.setattr("crucible.runtime.execute.DELAYS", (3_000.0,))
@@ -453,6 +631,7 @@ def test_a_plan_that_can_never_pass_runs_nothing(run: Runs) -> None:
         *(("--max-time", text) for text in ("5", "0s", "-1s", "s", "1d", "nans", "infs", "")),
         *(("--jobs", text) for text in ("0", "-1", "1.5", "x", "9" * 5000, "")),
         *(("--retries", text) for text in ("-1", "x", "")),
+        ("--state-dir", ""),
         ("--param", "novalue"),
     ],
 )

@@ -178,7 +178,60 @@ def test_a_manifest_in_its_own_workspace_is_read_from_the_base_commit(run: Runs)
     (run.folder / "crucible.toml").write_text(manifest.replace('"first"', '"second"'))
     second = run.run(*arguments)
     assert (second.status, second.events[0]["gate"]) == (0, "first")
-    assert "lies in" not in second.err
+    assert "lies in the workspace that it is for and differs from that of the base commit" in second.err
+    (run.folder / "crucible.toml").write_text(manifest)
+    assert "lies in" not in run.run(*arguments).err
+
+
+JUDGE = '[judge]\nmeasure_cmd = "true"\ndirection = "lower"\nobjective = "first"\n'
+INSIDE = f'[repo]\npath = "."\n[workspace]\ndir = "."\n{JUDGE}'
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        (
+            'git commit -qam forged; printf \'{"workspace": "%s", "base": "%s"}\' '
+            '"$PWD" "$(git rev-parse HEAD)" >state/workspace.json'
+        ),
+        "git commit -qam forged; rm state/workspace.json",
+        "git commit -qam forged; rm -rf state",
+        "rm state/workspace.json; mkdir -p state/workspace.json/x",
+        "rm state/workspace.json; mkfifo state/workspace.json",
+        "sed -i.bak 's/^dir = .*/dir = \"elsewhere\"/' crucible.toml",
+    ],
+)
+def test_no_task_chooses_the_manifest_of_the_next_run(run: Runs, forge: str) -> None:
+    """Where the baseline is written down lies in reach of tasks; what a run knows is written again at its end."""
+    (run.folder / ".gitignore").write_text("state\n")
+    (run.folder / "crucible.toml").write_text(INSIDE)
+    plan = write_plan(run.folder, command("a", "true"))
+    repository(run.folder)
+    git(run.folder, "config", "user.name", "a")
+    git(run.folder, "config", "user.email", "a@b")
+    arguments = ("--file", plan, "--manifest", "crucible.toml")
+    assert run.run(*arguments).status == 0
+    plan = write_plan(run.folder, command("a", f"sed -i.bak s/first/forged/ crucible.toml; {forge}"))
+    assert run.run(*arguments).status == 0
+    assert "forged" in (run.folder / "crucible.toml").read_text()
+    write_plan(run.folder, command("a", "true"))
+    done = run.run(*arguments)
+    assert (done.status, done.events[0]["gate"]) == (0, "first")
+    assert "differs from that of the base commit" in done.err
+
+
+def test_a_base_commit_that_is_gone_is_refused(run: Runs) -> None:
+    """With what to do about it; nothing is trusted in its place."""
+    (run.folder / ".gitignore").write_text("state\n")
+    (run.folder / "crucible.toml").write_text(INSIDE)
+    plan = write_plan(run.folder, command("a", "true"))
+    repository(run.folder)
+    arguments = ("--file", plan, "--manifest", "crucible.toml")
+    assert run.run(*arguments).status == 0
+    shutil.rmtree(run.folder / ".git")
+    done = run.run(*arguments)
+    assert done.status == 2
+    assert "remove state/workspace.json if the file as it is may be trusted" in done.err
 
 
 def test_the_ledger_of_one_run_is_not_that_of_the_next(run: Runs) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from repositories import commit, git, repository
 
-from crucible.runtime import workspace
+from crucible.runtime import state as state_directory
 from crucible.runtime.injects import Entry, expand
 from crucible.runtime.prepare import Origin, recorded_base
 from crucible.runtime.process import Command, Exit, Processes
@@ -184,7 +185,7 @@ def test_eight_clones_see_the_same_files_and_the_repository_is_not_touched(
     """Every kind of change is carried over byte for byte, and the user's git directory stays as it was."""
     top = changed(tmp_path / "repo")
     state = top / "state"
-    workspace.make_state(str(state))
+    state_directory.make(str(state))
     before = fingerprint(top), asked(top)
     with Workspace(str(top), str(state), processes, os.environ) as at:
         for _wave in range(4):
@@ -303,6 +304,25 @@ def test_repositories_within_the_workspace_come_along(tmp_path: Path, processes:
             assert git(found / "sub module", "status", "--porcelain") == " M in.txt\n?? new.txt"
             assert git(found / "nested/deeper", "log", "--format=%s") == "a change"
     assert fingerprint(top) == before
+
+
+@pytest.mark.parametrize("kind", ["gone", "elsewhere"])
+def test_a_broken_submodule_is_named(tmp_path: Path, processes: Processes, kind: str) -> None:
+    """Whoever is told that something is no repository has to know what."""
+    inner = repository(tmp_path / "inner")
+    commit(inner, {"in.txt": "one\n"})
+    top = repository(tmp_path / "repo")
+    git(top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "inside")
+    git(top, "commit", "-qm", "submodules")
+    if kind == "gone":
+        shutil.rmtree(top / ".git/modules")
+    else:
+        git(top / "inside", "config", "core.worktree", "/nowhere")
+    with Workspace(str(top), str(tmp_path / "state"), processes, os.environ) as at:
+        with pytest.raises(Refused) as refused:
+            clone(processes, at)
+        assert "inside" in str(refused.value)
+        assert "None" not in str(refused.value)
 
 
 def test_files_that_git_converts_are_carried_as_they_lie_there(tmp_path: Path, processes: Processes) -> None:

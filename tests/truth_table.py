@@ -45,6 +45,7 @@ page again.
 * Where a cell has two outcomes, the second is that of an isolated task: it runs in a wave with the other isolated
   tasks that are ready, at most as many as there are jobs.
 * A run that is halted lets finish what runs. Until then the task waits.
+* The budget is looked at first: where a required task has failed and the budget is passed, the budget halts the run.
 * A task is truncated, with the whole plan, when it is required and can never run on this substrate. No dependency has
   come to anything then.
 """

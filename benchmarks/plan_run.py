@@ -47,7 +47,8 @@ class Each(luigi.Task):
         self.output().makedirs()
         open(self.output().path, "w").close()
 
-luigi.build([Each(%d - 1)], local_scheduler=True, log_level="ERROR")
+# With more than one worker each task gets a process of its own, as here; with one it runs within luigi.
+luigi.build([Each(%d - 1)], local_scheduler=True, workers=2, log_level="ERROR")
 """
 _SNAKEMAKE = """\
 rule all:
@@ -97,23 +98,42 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        commands = {**_ours(folder, arguments.crucible), **_peers(folder, Path(arguments.peers))}
-        samples: dict[str, list[Sample]] = {name: [] for name in commands}
-        for number in range(arguments.rounds + 1):
-            for name, measure in commands.items():
-                if name not in _SLOW or number == 0:
-                    sample = measure()
-                    if number or name in _SLOW:  # the first round warms up
-                        samples[name].append(sample)
+        # Tens of thousands of files of clones are written out for seconds after, beside whoever comes next:
+        # each group has rounds of its own.
+        samples = _measured({**_chains(folder, arguments.crucible), **_peers(folder, Path(arguments.peers))}, arguments)
+        samples |= _measured(_isolated(folder, arguments.crucible), arguments)
     return _report(samples, arguments.rounds)
 
 
-def _ours(folder: Path, crucible: str) -> dict[str, Callable[[], Sample]]:
-    """Return what is always measured."""
+def _measured(commands: dict[str, Callable[[], Sample]], arguments: argparse.Namespace) -> dict[str, list[Sample]]:
+    """Measure commands in turn, as often as there are rounds."""
+    samples: dict[str, list[Sample]] = {name: [] for name in commands}
+    for number in range(arguments.rounds + 1):
+        for name, measure in commands.items():
+            if name not in _SLOW or number == 0:
+                sample = measure()
+                if number or name in _SLOW:  # the first round warms up
+                    samples[name].append(sample)
+    return samples
+
+
+def _chains(folder: Path, crucible: str) -> dict[str, Callable[[], Sample]]:
+    """Return what tells the cost of shared tasks, one after another."""
     many, one = folder / "many", folder / "one"
     for place, count in ((many, _TASKS), (one, 1)):
         place.mkdir()
         _write_plan(place, [{"name": f"t{n}", "depends_on": [f"t{n - 1}"] if n else []} for n in range(count)])
+    python = [sys.executable, "-c"]
+    return {
+        "pass": lambda: _run([*python, "pass"], folder),
+        "one task": lambda: _plan_run(one, crucible),
+        "bare loop": lambda: _run([*python, _BARE % _TASKS], folder),
+        "crucible": lambda: _plan_run(many, crucible),
+    }
+
+
+def _isolated(folder: Path, crucible: str) -> dict[str, Callable[[], Sample]]:
+    """Return what tells the cost of tasks with a clone each."""
     repository = folder / "repository"
     repository.mkdir()
     for number in range(_FILES):
@@ -124,18 +144,8 @@ def _ours(folder: Path, crucible: str) -> dict[str, Callable[[], Sample]]:
     for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "first"]):
         subprocess.run([*git, *words], cwd=repository, check=True)
     _write_plan(repository, [{"name": f"t{n}", "depends_on": [], "isolation": "worktree"} for n in range(_CLONES)])
-
-    def run(place: Path, *options: str) -> Callable[[], Sample]:
-        line = [crucible, "plan", "run", "--file", "plan.json", *options]
-        return lambda: _run(line, place)
-
-    python = [sys.executable, "-c"]
     return {
-        "pass": lambda: _run([*python, "pass"], folder),
-        "one task": run(one),
-        "bare loop": lambda: _run([*python, _BARE % _TASKS], folder),
-        "crucible": run(many),
-        "isolated": run(repository, "--jobs", "2"),
+        "isolated": lambda: _plan_run(repository, crucible, "--jobs", "2"),
         "clones": lambda: _clones(repository, folder / "clones"),
     }
 
@@ -203,6 +213,11 @@ def _clones(repository: Path, folder: Path) -> Sample:
     for process in running:
         process.wait()
     return Sample(perf_counter() - begin, 0.0)
+
+
+def _plan_run(folder: Path, crucible: str, *options: str) -> Sample:
+    """Run the plan of a folder there."""
+    return _run([crucible, "plan", "run", "--file", "plan.json", *options], folder)
 
 
 def _run(command: list[str], folder: Path) -> Sample:

@@ -14,6 +14,7 @@ from crucible.compiler.output.report import harmless
 from crucible.compiler.pipeline import Options
 from crucible.compiler.review import PackReview, Review, review
 from crucible.compiler.revisions import NoRevision, Repository
+from crucible.schemas.hashes import sha256
 
 if TYPE_CHECKING:
     from crucible.compiler.output.picture import Marks
@@ -62,14 +63,12 @@ def _render(folder: str, found: Review) -> tuple[dict[str, list[str]], Problem |
 
     What cannot be drawn is left out.
     """
-    from hashlib import sha256
-
     pictures: dict[str, list[str]] = {}
     taken: set[str] = set()
     for pack in found.packs:
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", pack.path).strip("-.") or "workflow"
         if stem in taken or len(stem) > _LONGEST:
-            stem = f"{stem[:_LONGEST]}-{sha256(os.fsencode(pack.path)).hexdigest()[:12]}"
+            stem = f"{stem[:_LONGEST]}-{sha256(os.fsencode(pack.path))[:12]}"
         taken.add(stem)
         drawn = {f"{stem}.{when}.png": each for when, each in _drawings(pack).items()}
         problem = render(folder, drawn) if drawn else None

@@ -178,7 +178,7 @@ class _Command:
             with Processes() as processes, lock.take(path):
                 if before is not None:
                     leftovers.end(before)
-                records = Records(state)
+                records = Records(state, reuses=processes.leaves_none)
                 session = _Session(self, launch, plan, processes, records, state)
                 try:
                     return session.run(injects)
@@ -431,11 +431,10 @@ def _workspace(manifest: "RunManifest") -> str:
 
 
 def _digest_of(path: str) -> str:
-    from hashlib import sha256
-
     from crucible.runtime import careful
+    from crucible.schemas.hashes import sha256
 
     try:
-        return sha256(careful.read(path, follows=True)).hexdigest()
+        return sha256(careful.read(path, follows=True))
     except OSError:
         return ""

@@ -15,6 +15,7 @@ from crucible.compiler.frontend.pack import Refusal, Unreadable, read_input
 from crucible.schemas import ir
 from crucible.schemas.canonical import encoded
 from crucible.schemas.diagnostic import Diagnostic, Severity, arrange, has_errors
+from crucible.schemas.hashes import sha256
 from crucible.schemas.ir import Workflow
 
 TYPE_CHECKING = False
@@ -126,9 +127,7 @@ def _canonical(data: bytes, *, persist: bool) -> tuple[Workflow, str] | None:
         return None
     if not _is_graph(workflow) or admit(workflow, _ORCHESTRATOR, persist=persist):
         return None
-    from hashlib import sha256
-
-    return workflow, sha256(data).hexdigest()
+    return workflow, sha256(data)
 
 
 def _is_excessive(text: str) -> bool:

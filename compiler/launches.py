@@ -4,7 +4,6 @@ In go the declarations and texts of two sources with what compiles them for a la
 with what differs under some launch only. No source is read for what it does with a parameter: it is evaluated.
 """
 
-import hashlib
 import itertools
 import json
 import math
@@ -19,6 +18,7 @@ from crucible.compiler.frontend.param_types import as_float, parse
 from crucible.compiler.frontend.params import Declaration, Declarations, bind, read_block
 from crucible.compiler.frontend.scan import string_value, tokens
 from crucible.schemas.diagnostic import Severity
+from crucible.schemas.hashes import sha256
 
 if TYPE_CHECKING:
     from crucible.compiler.diff import Diff
@@ -308,7 +308,7 @@ def _together(values: Mapping[str, Sequence[str]]) -> list[Launch]:
 
 def _drawn(text: str) -> int:
     """Return a number that is as good as chance, and the same every time."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+    return int(sha256(text.encode())[:8], 16)
 
 
 def _values(old: Source, new: Source) -> dict[str, list[str]]:

@@ -150,6 +150,7 @@ class Execution:
             return
         self._records.stand()
         stem = self._records.log(going.number, task.name, going.attempt)
+        self._records.begin_logs(stem)
         # Making a file costs as much as half a process, so those who end in their turn share one for their inputs;
         # a conversation may come back to its own.
         shared = self._records.inputs(self.state.wave.index(going.number))
@@ -186,6 +187,7 @@ class Execution:
             return Attempt(Status.BLOCKED, note=str(refusal))
         job = Job(task, going.number, going.attempt, inputs, self._params, folder, logs)
         attempt = yield from self._runners[task.kind].attempt(job)
+        self._records.end_logs(logs.out, logs.err)
         going.is_leaving = True
         yield from self._places.leave(task, folder)
         return attempt

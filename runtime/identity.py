@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
+from crucible.schemas.hashes import sha256
+
 _VERSION: Final = "v1"
 
 
@@ -19,7 +21,5 @@ def identity(
     injects: Iterable[tuple[str, str]] = (),
 ) -> str:
     """Return the identity: ``workflow`` is a digest, ``base`` a commit, ``injects`` are targets with digests."""
-    from hashlib import sha256
-
-    parts = [workflow, *repo, base, manifest and sha256(manifest.encode()).hexdigest(), sorted(injects)]
-    return f"{_VERSION}:{sha256(json.dumps(parts).encode()).hexdigest()}"
+    parts = [workflow, *repo, base, manifest and sha256(manifest.encode()), sorted(injects)]
+    return f"{_VERSION}:{sha256(json.dumps(parts).encode())}"

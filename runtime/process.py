@@ -141,6 +141,11 @@ class Processes:
                 if descriptor is not None:
                     os.close(descriptor)
 
+    @property
+    def leaves_none(self) -> bool:
+        """Tell whether all that a command leaves is found, wherever it went, and ended."""
+        return self._listing is not None
+
     def start(self, command: Command) -> int:
         """Start a command and return its handle; ``wait`` tells what the system refuses, too."""
         self._last += 1

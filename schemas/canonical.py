@@ -15,6 +15,7 @@ separators, keys in the order of the IR, one final newline, no carriage return.
 
 import json
 
+from crucible.schemas.hashes import sha256
 from crucible.schemas.ir import Workflow, to_plain
 
 _PLAIN_FROM, _PLAIN_BELOW = -5, 16
@@ -86,6 +87,4 @@ def encoded(workflow: Workflow) -> bytes:
 
 def digest(workflow: Workflow) -> str:
     """Return the sha256 over the canonical JSON, in hexadecimal."""
-    from hashlib import sha256
-
-    return sha256(encoded(workflow)).hexdigest()
+    return sha256(encoded(workflow))

@@ -276,3 +276,47 @@ def test_an_amount_of_money_reads_back_as_it_was(micros: int) -> None:
     """Micro-dollars become USD and are the same micro-dollars again."""
     assert round(dollars(micros) * 1_000_000) == micros
     assert math.isfinite(dollars(micros))
+
+
+def test_logs_that_nothing_was_written_to_serve_again_and_every_name_stays(tmp_path: Path) -> None:
+    """What the next attempt prints is in its own log only."""
+    held = Records(str(tmp_path), reuses=True)
+    stems = [held.log(number, "t", 1) for number in range(4)]
+    inodes = set()
+    for stem, printed in zip(stems, ("", "", "x", ""), strict=True):
+        held.begin_logs(stem)
+        for ending in records.ENDINGS:
+            with Path(stem + ending).open("a") as file:  # as a child that is started makes it
+                inodes.add(os.fstat(file.fileno()).st_ino)
+                file.write(printed)
+        held.end_logs(*(stem + ending for ending in records.ENDINGS))
+    found = {path.name: path.read_text() for path in (tmp_path / "logs").iterdir()}
+    assert found == {
+        f"00{number + 1}-t.attempt-1.{ending}": "x" if number == 2 else ""
+        for number in range(4)
+        for ending in ("out", "err")
+    }
+    assert len(inodes) == 4
+    held.close("finished", "")
+    Records(str(tmp_path)).close("finished", "")
+    assert list((tmp_path / "logs").iterdir()) == []
+
+
+@pytest.mark.parametrize("make", ["link", "other name", "pipe", "nothing", "read-only"])
+def test_what_a_task_put_in_place_of_its_log_serves_nobody(tmp_path: Path, make: str) -> None:
+    """Only a plain empty file that has one name is taken for the next attempt."""
+    held = Records(str(tmp_path), reuses=True)
+    first, second = (Path(held.log(number, "t", 1) + ".out") for number in range(2))
+    if make == "link":
+        first.symlink_to("elsewhere")
+    elif make == "pipe":
+        os.mkfifo(first)
+    elif make != "nothing":
+        first.touch()
+        first.chmod(0o400 if make == "read-only" else 0o600)
+        if make == "other name":
+            (tmp_path / "kept").hardlink_to(first)
+    held.end_logs(str(first))
+    held.begin_logs(str(second).removesuffix(".out"))
+    assert not second.exists()
+    held.close("finished", "")

@@ -9,6 +9,8 @@ strings out; the evaluation process uses it as well.
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from crucible.schemas.hashes import sha256
+
 # The reserved characters, four for each of at most 1,024 parameters: opening, closing, and behind a character.
 FIRST_MARK = 0x100000
 MOST_PARAMETERS = 1024
@@ -104,9 +106,7 @@ def _pieces(text: str) -> Iterator[tuple[int | None, str]]:
 
 def _key(text: str) -> str:
     """Return hexadecimal digits that the text determines and does not contain."""
-    from hashlib import sha256
-
     digest = sha256(text.encode("utf-8", "surrogatepass"))
-    while (key := digest.hexdigest()[:_KEY_DIGITS]) in text.casefold():
-        digest = sha256(digest.digest())
+    while (key := digest[:_KEY_DIGITS]) in text.casefold():
+        digest = sha256(digest.encode())
     return key

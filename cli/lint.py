@@ -227,8 +227,9 @@ def _lint(group: _Group, options: Options, *, fix: bool) -> _Linted:
     options = options._replace(judge_direction=facts.judge_direction, lint=facts.workspace, root=group.root)
     sources = list(group.sources)
     has_source = any(os.path.basename(source.path) == SOURCE for source in sources)
-    if group.manifests and facts.has_workflow_of_its_own(beside_source=has_source):
-        sources += [Input(path, None) for path in group.manifests]
+    sources += [Input(path, None) for path in group.manifests]
+    if group.manifests and not facts.has_workflow_of_its_own(beside_source=has_source):
+        options = options._replace(keys_only=frozenset(group.manifests))
     new: dict[str, tuple[bytes, bytes]] = {}
     fixed: list[Diagnostic] = []
     if fix:

@@ -31,6 +31,7 @@ examples:
   crucible plan compile-workflow --file workflow.star
   crucible plan compile-workflow --file workflow.star --manifest crucible.toml
   crucible lint packs/kernel/workflow.star
+  crucible init --dir packs/kernel
 
 exit codes:
   0    fine
@@ -61,6 +62,12 @@ _REVIEW: Final = """\
 examples:
   crucible review --base origin/main --head HEAD --fail-on weakened
   crucible review --base origin/main --head HEAD --format markdown --render pictures > comment.md"""
+_CHECK: Final = """\
+examples:
+  crucible check --manifest crucible.toml
+  crucible check --manifest packs/kernel/crucible.toml --static --json > report.json
+
+The gate runs in a workspace of its own, which is gone afterwards. A warning fails nothing."""
 _COMPILE: Final = """\
 examples:
   crucible plan compile-workflow --file workflow.star > workflow.json
@@ -91,7 +98,15 @@ def parser(argv: list[str] | None = None) -> argparse.ArgumentParser:
     def add_plan(commands: _Commands) -> None:
         _add_plan(commands, second)
 
-    for add in _meant(first, {"plan": add_plan, "lint": _add_lint, "review": _add_review, "lsp": _add_lsp}):
+    adders = {
+        "plan": add_plan,
+        "lint": _add_lint,
+        "check": _add_check,
+        "review": _add_review,
+        "init": _add_init,
+        "lsp": _add_lsp,
+    }
+    for add in _meant(first, adders):
         add(commands)
     return top
 
@@ -111,6 +126,7 @@ def _add_plan(commands: _Commands, word: str) -> None:
         "params": _add_params,
         "show": _add_show,
         "render": _add_render,
+        "exposure": _add_exposure,
         "schema": _add_schema,
         "explain": _add_explain,
         "diff": _add_diff,
@@ -143,6 +159,18 @@ def _add_schema(plans: _Commands) -> None:
     schema.set_defaults(run="schema")
 
 
+def _add_exposure(plans: _Commands) -> None:
+    exposure = plans.add_parser(
+        "exposure",
+        help="print what a pack can write and reach",
+        description="Print what a pack can write and reach, as JSON, without running anything of it.",
+        epilog="example:\n  crucible plan exposure --manifest crucible.toml",
+    )
+    exposure.add_argument("--manifest", required=True, metavar="M", help="the crucible.toml of the pack")
+    _add_format(exposure)
+    exposure.set_defaults(run="exposure")
+
+
 def _add_explain(plans: _Commands) -> None:
     explain = plans.add_parser(
         "explain",
@@ -152,6 +180,31 @@ def _add_explain(plans: _Commands) -> None:
     )
     explain.add_argument("code", nargs="?", help="the code in the brackets of a diagnostic")
     explain.set_defaults(run="explain")
+
+
+def _add_check(commands: _Commands) -> None:
+    check = commands.add_parser(
+        "check",
+        help="check a manifest, its pack and its gate",
+        description="Check a manifest and all that it names, run its gate once, and tell whether that can be trusted.",
+        epilog=_CHECK,
+    )
+    check.add_argument("--manifest", required=True, metavar="M", help="the crucible.toml of the pack")
+    check.add_argument("--json", action="store_true", help="print one JSON object on standard output")
+    check.add_argument("--static", action="store_true", help="run nothing of the pack")
+    check.set_defaults(run="check")
+
+
+def _add_init(commands: _Commands) -> None:
+    init = commands.add_parser(
+        "init",
+        help="write a first pack",
+        description="Write a first pack, which compiles, checks and renders as it is; no file is overwritten.",
+        epilog="examples:\n  crucible init\n  crucible init --dir packs/page --lane custom",
+    )
+    init.add_argument("--dir", default=".", metavar="D", help="where (default: the working directory)")
+    init.add_argument("--lane", metavar="L", help="autoresearch (the default), custom or playbook")
+    init.set_defaults(run="init")
 
 
 def _add_lsp(commands: _Commands) -> None:
@@ -195,7 +248,7 @@ class _Parser(argparse.ArgumentParser):
         if _style() != "text":
             from crucible.cli.output import WRONG_USAGE, failed
 
-            self.exit(failed(WRONG_USAGE, message, _style(), to_stdout=_is_lint()))
+            self.exit(failed(WRONG_USAGE, message, _style(), to_stdout=_is_report()))
         super().error(f"{message}; {self.prog} --help shows examples")
 
 
@@ -384,6 +437,12 @@ def main(argv: list[str]) -> int:
         from crucible.cli.show import run
     elif arguments.run == "render":
         from crucible.cli.render import run
+    elif arguments.run == "exposure":
+        from crucible.cli.exposure import run
+    elif arguments.run == "check":
+        from crucible.cli.check import run
+    elif arguments.run == "init":
+        from crucible.cli.init import run
     elif arguments.run == "explain":
         from crucible.cli.explain import run
     elif arguments.run == "schema":
@@ -454,10 +513,10 @@ def _fault(error: BaseException) -> int:
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         code, message, status = SYSTEM_ERROR, f"{where}{error.strerror or error}", 2
-        if error.filename == "standard output" and _is_lint():
+        if error.filename == "standard output" and _is_report():
             style = "text"  # the report could not be written either
     try:  # noqa: SIM105 - contextlib is not loaded for this
-        failed(code, message, style, to_stdout=_is_lint())
+        failed(code, message, style, to_stdout=_is_report())
     except OSError:
         pass
     return status
@@ -465,14 +524,25 @@ def _fault(error: BaseException) -> int:
 
 def _style() -> str:
     """Return the format that was asked for, also where the arguments could not be understood."""
+    if _is_check():
+        return "json"
     pairs = [*zip(sys.argv, sys.argv[1:], strict=False), *(tuple(word.split("=", 1)) for word in sys.argv)]
-    styles = ("json", *_FOR_BOTS) if _is_lint() else ("json",)
+    styles = ("json", *_FOR_BOTS) if _is_report() else ("json",)
     return next((style for style in styles if ("--format", style) in pairs), "text")
 
 
-def _is_lint() -> bool:
-    """Tell whether the command is lint, whose product is the report."""
-    return next((word for word in sys.argv[1:] if not word.startswith("-")), "") == "lint"
+def _is_report() -> bool:
+    """Tell whether the product of the command is the report of diagnostics."""
+    return _command() == "lint" or _is_check()
+
+
+def _is_check() -> bool:
+    """Tell whether a check is asked for as JSON."""
+    return _command() == "check" and "--json" in sys.argv
+
+
+def _command() -> str:
+    return next((word for word in sys.argv[1:] if not word.startswith("-")), "")
 
 
 if __name__ == "__main__":

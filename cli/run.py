@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Final
 
-    from crucible.compiler.run_manifest import RunManifest
+    from crucible.compiler.manifest_model import Manifest
     from crucible.runtime.agent_runner import Agents
     from crucible.runtime.execute import Execution
     from crucible.runtime.injects import Inject
@@ -102,7 +102,7 @@ class _Command:
             persist=persist,
         )
 
-    def _frozen(self, manifest: "RunManifest") -> bytes | None:
+    def _frozen(self, manifest: "Manifest") -> bytes | None:
         """Return the manifest of the base commit, None where the file as it is holds."""
         from crucible.runtime.prepare import RECORD, recorded
 
@@ -145,7 +145,7 @@ class _Command:
             )
             raise Usage(message) from None
 
-    def _state_folder(self, manifest: "RunManifest | None") -> str:
+    def _state_folder(self, manifest: "Manifest | None") -> str:
         """Return where the state of the run is kept."""
         if self._state is not None:
             return os.path.abspath(self._state)
@@ -197,26 +197,26 @@ class _Command:
         """Return after how many seconds what runs is ended."""
         return self._max_time
 
-    def folder(self, manifest: "RunManifest | None") -> str:
+    def folder(self, manifest: "Manifest | None") -> str:
         """Return the workspace."""
         return os.path.abspath(self._folder()) if manifest is None else _workspace(manifest)
 
-    def injects(self, manifest: "RunManifest | None") -> "tuple[list[Inject], list[Diagnostic]]":
+    def injects(self, manifest: "Manifest | None") -> "tuple[list[Inject], list[Diagnostic]]":
         """Return the files that come into the workspace, and what is wrong with their entries."""
-        if manifest is None or not manifest.injects:
+        if manifest is None or not manifest.workspace.injects:
             return [], []
         from crucible.runtime.injects import Entry, expand
 
-        entries = [Entry(each.src, each.dst, each.frozen) for each in manifest.injects]
+        entries = [Entry(each.src, each.dst, each.frozen) for each in manifest.workspace.injects]
         ours = (self.folder(manifest), self._state_folder(manifest))
         found, faults = expand(entries, os.path.abspath(manifest.folder), ours)
-        places = [manifest.injects[fault.entry].index for fault in faults]
+        places = [manifest.workspace.injects[fault.entry].index for fault in faults]
         return found, [
             Diagnostic(fault.code, fault.message, manifest.path, manifest.place("workspace", "inject", place))
             for fault, place in zip(faults, places, strict=True)
         ]
 
-    def agents(self, manifest: "RunManifest | None") -> "Agents":
+    def agents(self, manifest: "Manifest | None") -> "Agents":
         """Return how agents are run."""
         from crucible.runtime.agent_runner import Agents
 
@@ -278,9 +278,8 @@ class _Session:
         launch, plan, records = self._launch, self._plan, self._records
         manifest = launch.manifest
         budget = None if plan.budget is None else dollars(plan.budget)
-        records.event(
-            "start", gate=manifest.objective if manifest else "score", file=launch.path, ts=round(time.time(), 3)
-        )
+        gate = manifest.judge.objective if manifest and manifest.judge else "score"
+        records.event("start", gate=gate, file=launch.path, ts=round(time.time(), 3))
         workflow = plan.workflow
         records.event(
             "plan_admitted", digest=launch.digest, type=workflow.type, result=workflow.result, tasks=len(workflow.task)
@@ -309,7 +308,7 @@ class _Session:
             self.end = ("error", str(error))
             raise
 
-    def _prepare(self, workspace: "Workspace", manifest: "RunManifest") -> None:
+    def _prepare(self, workspace: "Workspace", manifest: "Manifest") -> None:
         from crucible.runtime.prepare import Origin
         from crucible.runtime.records import LOGS
         from crucible.runtime.workspace import Refused
@@ -317,7 +316,7 @@ class _Session:
         repo = manifest.repo
         origin = Origin(
             os.path.abspath(manifest.folder),
-            manifest.setup_cmd,
+            manifest.workspace.setup_cmd,
             url=repo.url if repo else None,
             path=repo.path if repo else None,
             ref=repo.ref if repo else None,
@@ -339,18 +338,20 @@ class _Session:
 
     def _identify(self, workspace: "Workspace", injects: "list[Inject]") -> None:
         """Record by what this run can be compared with others."""
-        from crucible.runtime.identity import identity
+        from crucible.runtime.identity import digest_of, identity
 
         manifest = self._launch.manifest
         repo = manifest.repo if manifest else None
+        judge = manifest.judge if manifest else None
         self._records.event(
             "identity",
             identity=identity(
-                workflow=self._launch.digest,
                 repo=(repo.url, repo.path) if repo else (None, None),
                 base=workspace.base,
-                manifest=manifest.text if manifest else None,
-                injects=[(each.target, _digest_of(each.source)) for each in injects],
+                manifest=manifest.text if manifest else self._launch.digest,  # else nothing says what is run
+                injects=[(each.target, digest_of(each.source)) for each in injects],
+                measure_cmd=judge.measure_cmd if judge else None,
+                direction=judge.direction if judge else None,
             ),
         )
 
@@ -426,15 +427,5 @@ def _harmless(line: str) -> str:
     return harmless(line)
 
 
-def _workspace(manifest: "RunManifest") -> str:
-    return os.path.normpath(os.path.join(os.path.abspath(manifest.folder), manifest.workspace))
-
-
-def _digest_of(path: str) -> str:
-    from crucible.runtime import careful
-    from crucible.schemas.hashes import sha256
-
-    try:
-        return sha256(careful.read(path, follows=True))
-    except OSError:
-        return ""
+def _workspace(manifest: "Manifest") -> str:
+    return os.path.normpath(os.path.join(os.path.abspath(manifest.folder), manifest.workspace.dir))

@@ -20,12 +20,11 @@ from crucible.schemas.ir import Workflow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from crucible.compiler.manifest_model import Manifest
     from crucible.compiler.pipeline import Compiled, Options
-    from crucible.compiler.run_manifest import RunManifest
 
 _ORCHESTRATOR: Final = "runner"
 _SMALL: Final = 1 << 20  # bytes of which nothing can be made that takes much memory
-_SOURCE: Final = "workflow.star"
 
 
 class CannotRead(Exception):
@@ -50,7 +49,7 @@ class Launch(NamedTuple):
     digest: str = ""
     budget: int | None = None
     reason: str | None = None
-    manifest: "RunManifest | None" = None
+    manifest: "Manifest | None" = None
     texts: Mapping[str, str] = {}
     printed: tuple[str, ...] = ()
 
@@ -72,7 +71,7 @@ def read(
     """
     params = tuple(params)
     held: bytes | Refusal | None = None
-    facts: RunManifest | None = None
+    facts: Manifest | None = None
     problems: list[Diagnostic] = []
     texts: dict[str, str] = {}
     if manifest is not None:
@@ -89,10 +88,10 @@ def read(
         launch = Launch(path, known[0], [], known[1])
     else:
         launch = _compile(path, data, (manifest, held), params, persist=can_persist)
-    if facts is not None and facts.repo is None and launch.workflow is not None and launch.workflow.type != "playbook":
-        from crucible.compiler.run_manifest import missing_repo
+    if facts is not None and launch.workflow is not None:
+        from crucible.compiler.manifest_model import for_lane
 
-        problems = [*problems, missing_repo(facts.path)]
+        problems = [*problems, *for_lane(facts, launch.workflow.type)]
     problems = arrange([*launch.diagnostics, *problems])
     workflow = None if has_errors(problems) else launch.workflow
     return launch._replace(workflow=workflow, diagnostics=problems, manifest=facts, texts={**texts, **launch.texts})
@@ -198,56 +197,44 @@ def _compile(
 
 
 def _against_source(compiled: "Compiled", path: str, options: "Options") -> "Compiled":
-    """Hold the [workflow] of a manifest against the source beside it: a check that was written is never dropped.
-
-    The block is the authority and the source only compared, as the scored loop does.
-    """
-    from crucible.compiler import manifest, toml_text
-    from crucible.compiler.pipeline import compile_file
-
-    def refuse(code: str, message: str, *others: Diagnostic, place: bool = True) -> "Compiled":
-        span = toml_text.locate(compiled.texts[path]).table((manifest.TABLE,)) if place else None
-        diagnostics = [*others, Diagnostic(code, message, path, span)]
-        return compiled._replace(workflow=None, diagnostics=arrange(diagnostics))
+    """Hold the [workflow] of a manifest against the source beside it, as the scored loop does."""
+    from crucible.compiler import beside
 
     has_none = [(each.code, each.span) for each in compiled.diagnostics] == [("missing-key", None)]
     text = compiled.texts.get(path)
     if text is None or (compiled.workflow is None and not has_none):
         return compiled  # a playbook that was compiled for this launch, or what is wrong anyway
-    name = manifest.generated_from(text)
-    folder = os.path.dirname(path)
-    found = next((each for each in (name, _SOURCE) if each and os.path.isfile(os.path.join(folder, each))), None)
-    if has_none and found is not None:
-        message = f"there is no [workflow] yet for {found}; run crucible plan compile-workflow with --manifest"
-        return refuse("stale-workflow", message, place=False)
-    if has_none:
-        from crucible.schemas.default_loop import loop_around
-
-        lacking = admit(loop_around(()), _ORCHESTRATOR, persist=True)[0]
-        message = f"without [workflow] and without {_SOURCE} it is the default loop: {lacking.message}"
-        return refuse(lacking.code, message, place=False)
-    if found is None:
+    source = beside.source_of(text, path)
+    if compiled.workflow is None:
+        return compiled._replace(diagnostics=[_default_loop(path) if source is None else beside.absent(path, source)])
+    if source is None:
         return compiled
-    beside = os.path.join(folder, found)
     try:
-        source = compile_file(beside, options._replace(params=None, admit=None))
+        stale, other = beside.compare(compiled.workflow, text, path, source, options)
     except Unreadable as error:
-        raise CannotRead(beside, str(error)) from None
-    errors = [each for each in source.diagnostics if each.severity is Severity.ERROR]
-    if errors:
-        message = f"[workflow] cannot be compared with {found}, which does not compile"
-        refused = refuse("stale-workflow", message, *errors)
-        return refused._replace(texts={**refused.texts, **source.texts})
-    if source.declares_params or source.workflow != compiled.workflow:
-        message = f"[workflow] is not what {found} compiles to; run crucible plan compile-workflow with --manifest"
-        return refuse("stale-workflow", message)
-    return compiled
+        raise CannotRead(source, str(error)) from None
+    if stale is None:
+        return compiled
+    errors = [each for each in other.diagnostics if each.severity is Severity.ERROR]
+    texts = {**compiled.texts, **other.texts}
+    return compiled._replace(workflow=None, diagnostics=arrange([*errors, stale]), texts=texts)
+
+
+def _default_loop(path: str) -> Diagnostic:
+    """Say that nothing but the default loop is to be run, which is not this orchestrator's."""
+    from crucible.compiler.beside import SOURCE
+    from crucible.schemas.default_loop import loop_around
+
+    lacking = admit(loop_around(()), _ORCHESTRATOR, persist=True)[0]
+    return Diagnostic(
+        lacking.code, f"without [workflow] and without {SOURCE} it is the default loop: {lacking.message}", path
+    )
 
 
 # The manifest that a run is set up by
 
 
-def _facts(data: bytes | Refusal, path: str, texts: dict[str, str]) -> tuple["RunManifest | None", list[Diagnostic]]:
+def _facts(data: bytes | Refusal, path: str, texts: dict[str, str]) -> tuple["Manifest | None", list[Diagnostic]]:
     """Read the facts of the manifest; its text joins those that diagnostics quote."""
     if isinstance(data, Refusal):
         return None, [Diagnostic(data.code, data.message, path)]
@@ -258,13 +245,13 @@ def _facts(data: bytes | Refusal, path: str, texts: dict[str, str]) -> tuple["Ru
         decoded, diagnostics = decode(data, path)
         if decoded is None:
             return None, diagnostics
-    from crucible.compiler import run_manifest
+    from crucible.compiler import manifest_model
 
     texts[path] = text
-    return run_manifest.read(text, path)
+    return manifest_model.read(text, path)
 
 
-def _can_persist(facts: "RunManifest | None") -> bool:
+def _can_persist(facts: "Manifest | None") -> bool:
     """Tell whether the agents that a manifest names can go on with a conversation; the defaults can."""
     if facts is None:
         return True

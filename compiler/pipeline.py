@@ -67,6 +67,7 @@ class Options(NamedTuple):
     ``pack`` is the directory that is opened as the pack in place of the source's own, which then need not exist.
     ``lint`` asks for the warnings too: it tells what the manifest says of the workspace. ``root`` is the directory
     whose search found the source: neither it nor the way there is a link, whatever stands there by now.
+    ``keys_only`` are the manifests whose [workflow] somebody else judges, such as the source it was generated from.
     """
 
     limits: Limits = LIMITS
@@ -79,6 +80,7 @@ class Options(NamedTuple):
     pack: str | None = None
     lint: "Callable[[], Workspace] | None" = None
     root: str | None = None
+    keys_only: frozenset[str] = frozenset()
 
 
 class Compiled(NamedTuple):
@@ -135,7 +137,7 @@ def _compile(data: bytes, path: str, options: Options) -> Compiled:
 class _ByHand(NamedTuple):
     """A file of IR that nobody compiled; ``diagnostics`` are about all of it but its ``content``.
 
-    Without places the text could not be read at all.
+    Without places the text could not be read at all. ``tables`` are those of a manifest, None for all else.
     """
 
     text: str | None
@@ -144,6 +146,7 @@ class _ByHand(NamedTuple):
     diagnostics: list[Diagnostic]
     places: "Places | None"
     plan: "PlanFile | None"
+    tables: dict[str, Any] | None = None
 
 
 def _open_by_hand(data: bytes, path: str) -> _ByHand:
@@ -160,15 +163,43 @@ def _open_by_hand(data: bytes, path: str) -> _ByHand:
         plan = plan_file.read(tables, positions, _form(path), path)
         return _ByHand(text, plan.workflow, plan.findings, plan.diagnostics, plan.places, plan.plan)
     content, findings, places = manifest.find_workflow(tables, positions, _form(path))
-    return _ByHand(text, content, findings, [], places, None)
+    return _ByHand(text, content, findings, [], places, None, tables if places.kind == "toml" else None)
 
 
 def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
-    """Read and judge IR that was written by hand."""
+    """Read and judge IR that was written by hand; lint judges the manifest around it, too."""
+    found = _open_by_hand(data, path)
+    if options.lint is None or found.tables is None:
+        return _judge_by_hand(found, path, options)
+    if path not in options.keys_only and (found.content is not None or found.findings):
+        return _with_keys(_judge_by_hand(found, path, options), found, path, options)
+    return _with_keys(Compiled(None, []), found, path, options)
+
+
+def _with_keys(compiled: Compiled, found: _ByHand, path: str, options: Options) -> Compiled:
+    """Add to what is said of a [workflow] what is wrong in the manifest around it."""
+    from crucible.compiler import manifest_model
+
+    if found.tables is None or found.text is None or found.places is None:
+        return compiled
+    facts, problems = manifest_model.judge(found.tables, found.places.positions, found.text, path)
+    with _open_pack(path, options) as pack:
+        is_known = facts.lane is not None or not pack.has(_ROOT)  # of a source that is yet to be compiled it is not
+    if is_known:
+        problems += manifest_model.for_lane(facts, facts.lane)
+    if compiled.workflow is not None:
+        problems += manifest_model.unknown_params(facts, compiled.workflow.params or ())
+    diagnostics = at_most(arrange([*compiled.diagnostics, *problems]), options.limits.mistakes, path)
+    workflow = None if has_errors(diagnostics) else compiled.workflow
+    return compiled._replace(workflow=workflow, diagnostics=diagnostics, texts={path: found.text, **compiled.texts})
+
+
+def _judge_by_hand(found: _ByHand, path: str, options: Options) -> Compiled:
+    """Judge IR that was written by hand."""
     from crucible.compiler import manifest
     from crucible.compiler.analysis import rules
 
-    text, content, read, problems, places, plan = _open_by_hand(data, path)
+    text, content, read, problems, places, plan, _ = found
     texts = {} if text is None else {path: text}
     most = options.limits.mistakes
     if isinstance(content, manifest.Reference) and places is not None:

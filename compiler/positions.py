@@ -7,7 +7,7 @@ of a text without a mistake none.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -82,6 +82,37 @@ class Positions:
         if node.header is None and node.value and self._text[node.value[0]] in "{[":
             return self.span(node.value[0], node.value[0] + 1)
         return self._span_or_none(node.header or node.value or node.key)
+
+    def at(self, offset: int) -> tuple[Path, Span] | None:
+        """Return the innermost key whose name, value or header an offset is in or behind, and the span of its name."""
+        found: tuple[Path, Span] | None = None
+        least = len(self._text) + 1
+        pending: list[tuple[Path, Node]] = [((), self._root)]
+        while pending:
+            path, node = pending.pop()
+            for begin, end in filter(None, (node.key, node.value, node.header)):
+                if begin <= offset <= end and end - begin < least:
+                    least, found = end - begin, (path, self.span(*(node.key or (begin, end))))
+            pending += [((*path, step), child) for step, child in node.children.items()]
+        return found
+
+    def paths(self) -> Iterator[Path]:
+        """Yield the path of everything that the text gives a value or a table."""
+        pending: list[tuple[Path, Node]] = [((), self._root)]
+        while pending:
+            path, node = pending.pop()
+            yield path
+            pending += [((*path, step), child) for step, child in node.children.items()]
+
+    def last(self, keys: tuple[str, ...]) -> Path:
+        """Return the path of the table that the keys of a header mean; of an array of tables that is its last."""
+        path: Path = ()
+        for key in keys:
+            path = (*path, key)
+            node = self._node(path)
+            if node is not None and node.is_list:
+                path = (*path, len(node.children) - 1)
+        return path
 
     def span(self, begin: int, end: int) -> Span:
         """Turn two offsets of the text into a span."""

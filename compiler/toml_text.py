@@ -25,6 +25,10 @@ _STRING_STEP = {
     "'''": re.compile(r"'''"),
 }
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_SIGN = re.compile(r"\r\n|.", re.DOTALL)
+_SIGN_OR_ESCAPE = re.compile(
+    r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[ \t]*\r?\n[ \t\r\n]*|.)|\r\n|.", re.DOTALL
+)
 _SHORT_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b"}
 _LARGEST_CODE_POINT = 0x10FFFF
 _LONG_NUMBER = re.compile(r"[0-9_]{640,}")  # the least that the interpreter's limit can be set to
@@ -136,6 +140,29 @@ def _explain(complaint: str, file: str, layout: Layout) -> Diagnostic:
     width = 1 if text[broke : broke + 1].strip("\r\n") else 0
     span = Span(spot, Position(spot.line, spot.column + width))
     return Diagnostic("toml-syntax", f"this is not TOML: {what}", file, span)
+
+
+def inside(token: str, index: int) -> tuple[int, int] | None:
+    """Return where in a string, as it is written, a character of its text stands; of its end, the delimiter.
+
+    None for what is no string, or too short.
+    """
+    quote = token[:1]
+    if quote not in ('"', "'"):
+        return None
+    is_long = len(token) >= len(quote * 6) and token.startswith(quote * 3)
+    size = len(quote * 3) if is_long else len(quote)
+    begin, end = size, len(token) - size
+    if is_long:
+        begin += len(token[begin : begin + 2]) - len(token[begin : begin + 2].removeprefix("\r").removeprefix("\n"))
+    at = 0
+    for sign in (_SIGN if quote == "'" else _SIGN_OR_ESCAPE).finditer(token, begin, end):
+        if sign.group()[0] == "\\" and sign.group()[1:].isspace() and quote == '"':
+            continue  # a line end that is none, with the blanks behind it
+        if at == index:
+            return sign.span()
+        at += 1
+    return (end, end + 1) if at == index else None
 
 
 class _Open(NamedTuple):

@@ -18,13 +18,13 @@ from crucible.compiler.frontend.sandbox import Channel, Child
 from crucible.compiler.frontend.tree import Load, Source
 from crucible.compiler.frontend.vocabulary import CONSTRUCTORS, DEFAULT_LANE
 from crucible.compiler.pipeline import Compiled, Options, Unreadable, compile_source, read_named
-from crucible.editor.script import Script, encoded
+from crucible.editor.script import MANIFEST, Script, encoded, is_manifest
 from crucible.schemas.diagnostic import Diagnostic, Related, Severity, Suggestion
 from crucible.schemas.ir import Workflow
 
 _KILL = 9
 _MOST_RELATED = 10
-_MANIFEST = "crucible.toml"
+_SOURCE = "workflow.star"
 # What a module alone cannot do: its root lists its tasks, binds its sessions and declares its parameters.
 _OF_THE_ROOT = frozenset({
     "dropped-task", "unbound-session", "unknown-session", "session-before-declaration", "unknown-param",
@@ -123,8 +123,8 @@ class Outcome(NamedTuple):
 
 def check(request: Request, evaluation: Evaluation) -> Outcome:
     """Compile a root, or a module alone; raises Abandoned when the evaluation was given up early."""
-    manifest = os.path.join(os.path.dirname(request.root), _MANIFEST)
-    facts = ManifestFacts(manifest, request.unsaved.get(_MANIFEST))
+    manifest = os.path.join(os.path.dirname(request.root), MANIFEST)
+    facts = ManifestFacts(manifest, request.unsaved.get(MANIFEST))
     options = Options(
         judge_direction=facts.judge_direction,
         connect=evaluation.connect,
@@ -135,12 +135,19 @@ def check(request: Request, evaluation: Evaluation) -> Outcome:
     if not name.endswith(".star"):
         name = request.root  # a manifest, which names a source beside it
     options = options._replace(pack=folder)
+    if is_manifest(request.root):
+        has_source = os.path.isfile(os.path.join(folder, _SOURCE)) or _SOURCE in request.unsaved
+        if not facts.has_workflow_of_its_own(beside_source=has_source):
+            options = options._replace(keys_only=frozenset((request.root,)))
     try:
         if request.module is not None:
             return _check_module(request, request.module, options)
         text = request.text
         data = encoded(text) if text is not None else read_named(request.root, LIMITS.source_bytes)
         compiled = _placed(compile_source(data, name, options), folder)
+        if is_manifest(request.root):  # what a source says that it names is told in that
+            own = [each for each in compiled.diagnostics if each.file == request.root]
+            return Outcome({request.root: compiled.texts.get(request.root, "")}, own, compiled.workflow)
         loads = tuple(_at_loads(compiled, folder))
         texts = {request.root: "", **compiled.texts}
         return Outcome(texts, compiled.diagnostics, compiled.workflow, compiled.trees, loads)

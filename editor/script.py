@@ -15,7 +15,13 @@ from crucible.editor.positions import Lines
 from crucible.editor.scopes import Use, resolve
 from crucible.schemas.span import Position, Span
 
+MANIFEST = "crucible.toml"
 _NOTHING = Source((), (), ())
+
+
+def is_manifest(path: str) -> bool:
+    """Tell whether a path is that of a manifest."""
+    return path.rpartition("/")[2] == MANIFEST
 
 
 def encoded(text: str) -> bytes:
@@ -30,6 +36,11 @@ class Script:
         """Keep the text; nothing is read yet."""
         self.path = path
         self.text = text
+
+    @property
+    def is_manifest(self) -> bool:
+        """Tell whether the text is a manifest."""
+        return is_manifest(self.path)
 
     @cached_property
     def lines(self) -> Lines:
@@ -48,8 +59,8 @@ class Script:
 
     @cached_property
     def tree(self) -> Source:
-        """Return the syntax tree, an empty one for a text that is refused."""
-        return _NOTHING if scan.guard(self.plain, LIMITS) else parse(self.plain)
+        """Return the syntax tree, an empty one for a text that is refused and for a manifest."""
+        return _NOTHING if self.is_manifest or scan.guard(self.plain, LIMITS) else parse(self.plain)
 
     def take(self, tree: Source) -> None:
         """Take over the tree that a check has made of this very text."""

@@ -21,6 +21,7 @@ from pygls.protocol import LanguageServerProtocol, default_converter
 from crucible.compiler.frontend.pack import standard_library
 from crucible.compiler.frontend.pool import Pool
 from crucible.compiler.frontend.sandbox import Channel
+from crucible.editor import manifest
 from crucible.editor.checking import Abandoned, Outcome
 from crucible.editor.complete import Item, complete
 from crucible.editor.hover import hover
@@ -392,7 +393,8 @@ def _add_requests(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def _(params: types.HoverParams) -> types.Hover | None:
         def work(view: View) -> types.Hover | None:
-            found = hover(view, server.position(view.script, params.position))
+            at = server.position(view.script, params.position)
+            found = manifest.hover(view.script, at) if view.script.is_manifest else hover(view, at)
             if found is None:
                 return None
             text = types.MarkupContent(types.MarkupKind.Markdown, found.text)
@@ -405,7 +407,8 @@ def _add_requests(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, options)
     async def _(params: types.CompletionParams) -> list[types.CompletionItem] | None:
         def work(view: View) -> list[types.CompletionItem]:
-            items = complete(view, server.position(view.script, params.position))
+            at = server.position(view.script, params.position)
+            items = manifest.complete(view.script, at) if view.script.is_manifest else complete(view, at)
             return [server.item(view.script.lines, rank, item) for rank, item in enumerate(items)]
 
         return await server.ask(params.text_document.uri, work)

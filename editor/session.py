@@ -13,7 +13,7 @@ from crucible.compiler.frontend.pack import STANDARD_LIBRARY
 from crucible.compiler.frontend.sandbox import Channel
 from crucible.editor.checking import Evaluation, Outcome, Request, check, makes_workflow, shown_in
 from crucible.editor.positions import Lines, Range, replaced
-from crucible.editor.script import Script, encoded
+from crucible.editor.script import Script, encoded, is_manifest
 from crucible.editor.view import View
 from crucible.schemas.diagnostic import Diagnostic, Severity, arrange
 
@@ -111,7 +111,9 @@ class Session:
 
     def open(self, uri: str, path: str, version: int, text: str, *, is_source: bool) -> None:
         """Take over a document."""
-        self._documents[uri] = Document(uri, version, Script(path, text), is_source or path.endswith(_SOURCE))
+        self._documents[uri] = Document(
+            uri, version, Script(path, text), is_source or path.endswith(_SOURCE) or is_manifest(path)
+        )
         if self._closed.pop(path, None) is not None:
             self._host.show(path, [])  # the client may spell the URI in another way
         self._touch_for(self._documents[uri])
@@ -191,7 +193,9 @@ class Session:
     # Roots
 
     def _home(self, document: Document) -> str:
-        """Return the root that a source belongs to: the nearest workflow.star, or itself."""
+        """Return the root that a source belongs to: the nearest workflow.star, or itself, as a manifest always is."""
+        if document.script.is_manifest:
+            return document.path
         folder = os.path.dirname(document.path)
         within = max((each for each in self.folders if _is_below(document.path, each)), key=len, default=os.sep)
         while True:
@@ -209,10 +213,11 @@ class Session:
 
     def _touch_for(self, document: Document) -> None:
         """Check what a document has a part in."""
-        if not document.is_source:
+        if not document.is_source or document.script.is_manifest:
             for path in list(self._roots):
                 if _is_below(document.path, os.path.dirname(self._roots[path].home or path)):
                     self._touch(path)
+        if not document.is_source:
             return
         covering = self._covering(document.path)
         if document.path in self._roots:

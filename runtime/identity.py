@@ -1,12 +1,13 @@
-"""The identity of a run: two runs whose identities differ cannot be compared (contract §7).
+"""The identity of a run: the scores of two runs can be compared only when theirs is the same (contract §7).
 
-A hash of hashes over everything that decides what is run and what judges it; equal parts, equal identity.
+A hash of hashes over what is worked on and what judges it; equal parts, equal identity.
 """
 
 import json
 from collections.abc import Iterable
 from typing import Final
 
+from crucible.runtime import careful
 from crucible.schemas.hashes import sha256
 
 _VERSION: Final = "v1"
@@ -14,12 +15,30 @@ _VERSION: Final = "v1"
 
 def identity(
     *,
-    workflow: str,
     repo: tuple[str | None, str | None] = (None, None),
     base: str | None = None,
-    manifest: str | None = None,
+    manifest: str,
     injects: Iterable[tuple[str, str]] = (),
+    measure_cmd: str | None = None,
+    direction: str | None = None,
 ) -> str:
-    """Return the identity: ``workflow`` is a digest, ``base`` a commit, ``injects`` are targets with digests."""
-    parts = [workflow, *repo, base, manifest and sha256(manifest.encode()), sorted(injects)]
-    return f"{_VERSION}:{sha256(json.dumps(parts).encode())}"
+    """Return the identity of a run with one component.
+
+    ``repo`` is a url and a path, ``base`` the pristine commit of the workspace, ``manifest`` the text that holds,
+    ``injects`` their paths in the workspace with the digests of their sources.
+    """
+    component = [None, *repo, base]
+    parts = [[component], manifest, sorted(injects), measure_cmd, direction]
+    return f"{_VERSION}:{_digest([_digest(part) for part in parts])}"
+
+
+def digest_of(path: str) -> str:
+    """Return the digest of an inject's source, "" when it cannot be read."""
+    try:
+        return sha256(careful.read(path, follows=True))
+    except OSError:
+        return ""
+
+
+def _digest(value: object) -> str:
+    return sha256(json.dumps(value).encode())

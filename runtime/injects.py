@@ -223,6 +223,26 @@ class Stock:
                 if held.frozen or not frozen_only:
                     self._put(top, held)
 
+    def is_in_place(self, folder: str) -> bool:
+        """Tell whether every frozen file stands in a folder as it was put there; nothing is changed."""
+        try:
+            with tree.opened(folder) as top:
+                return all(self._is_there(top, held) for held in self._held if held.frozen)
+        except OSError:
+            return False
+
+    def _is_there(self, top: int, held: _Held) -> bool:
+        *folders, name = held.target
+        parent = os.dup(top)
+        try:
+            for each in folders:
+                inner = os.open(each, _LOOK | os.O_DIRECTORY, dir_fd=parent)
+                os.close(parent)
+                parent = inner
+            return self._stands(parent, name, held)
+        finally:
+            os.close(parent)
+
     def _read(self, inject: Inject) -> tuple[int, int]:
         try:
             source = os.open(inject.source, _READ)

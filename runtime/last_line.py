@@ -1,4 +1,4 @@
-"""The last line of a log: read as JSON, or a plain sentence why it is none (runtime.md §3).
+"""The last line of a log, or the last that begins an object: read as JSON, or a sentence why it is none.
 
 In: the path of a log of any length. Out: the value or the fault, in bounded memory. Lines end at LF only; of a
 line that a carriage return began anew only what follows counts; escape sequences of terminals and a byte-order
@@ -31,6 +31,10 @@ _ESCAPE: Final = re.compile(
     rb"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles and links: OSC and its like, up to BEL or ST
     rb"|[ -/]*[0-Z\\^-~])"  # all others
 )
+# A line that begins with "{", or what follows its last carriage return.
+_OBJECT: Final = re.compile(rb"(?:\A|[\n\r])(?:\xef\xbb\xbf)?(\{[^\n\r]*+)\r*+(?=\n|\Z)")
+_INDENTED: Final = re.compile(rb"(?:\A|\n)[ \t]+\{")
+_ENDS: Final = 2  # bytes around a line: its own end and that of the line before
 _CONTROLS: Final = dict.fromkeys((*range(9), *range(10, 32), *range(127, 160)))
 
 
@@ -59,6 +63,19 @@ def read(path: str, size: int | None = None) -> LastLine:
             end = os.fstat(file.fileno()).st_size
             return _read(file.fileno(), end if size is None else min(size, end))
     except OSError as error:  # whoever writes a log can remove it, too
+        return LastLine(fault=f"its output cannot be read: {error.strerror}")
+
+
+def read_object(path: str, size: int | None = None) -> LastLine:
+    """Read the last line that begins with "{" of the first ``size`` bytes of a log, whatever stands behind it.
+
+    Numbers that are not finite are taken: what they mean is for the reader to say.
+    """
+    try:
+        with open(path, "rb", buffering=0, opener=careful.opener) as file:
+            end = os.fstat(file.fileno()).st_size
+            return _read_object(file.fileno(), end if size is None else min(size, end))
+    except OSError as error:
         return LastLine(fault=f"its output cannot be read: {error.strerror}")
 
 
@@ -100,8 +117,8 @@ def _read(file: int, end: int) -> LastLine:
         return LastLine(fault=EMPTY)
     *earlier, line = text.split(b"\n")
     after = line.rpartition(b"\r")[2]
-    if start and not earlier and after == line:
-        return LastLine(fault=_too_long(file, start, end))
+    if (start or trimmed > LIMIT) and not earlier and after == line:
+        return LastLine(fault=_too_long(file, start, start + trimmed))
     shown = after.strip().removeprefix(_MARK)
     try:
         value = _parse(shown)
@@ -110,6 +127,64 @@ def _read(file: int, end: int) -> LastLine:
         return LastLine(fault=f"the last line {bad}{_hint(earlier, shown, start, file) or plain}")
     is_coloured = _ESCAPE.search(window, window.rfind(b"\n", 0, trimmed) + 1) is not None
     return LastLine(value, note="escape sequences were removed from the last line" if is_coloured else "")
+
+
+def _read_object(file: int, end: int) -> LastLine:
+    """Look for the line from the end, and read it."""
+    fault = EMPTY
+    while end:
+        start = max(0, end - LIMIT - _ENDS)
+        window = os.pread(file, end - start, start)
+        if not window:
+            break
+        begin = window.find(b"\n") + 1 if start else 0  # what began before is the next to be looked at
+        is_whole = begin < len(window) and (begin > 0 or not start)
+        # What a line shows that is longer than all of this may still be: what follows its last carriage return.
+        text = _ESCAPE.sub(b"", window[begin:]) if is_whole else b"." + _ESCAPE.sub(b"", window)
+        found = None
+        for each in _OBJECT.finditer(text):
+            found = each
+        if found is not None and len(found[1]) > LIMIT:
+            return _no_object(len(found[1]))
+        if found is not None:
+            return _taken(found[1].strip(), text[found.start(1) :])
+        if fault == EMPTY and window.strip():
+            fault = 'no line of its output begins with "{"'
+        if _INDENTED.search(text):
+            fault = 'no line of its output begins with "{"; one does behind blanks: print it without them'
+        if is_whole:
+            end = start + begin
+            continue
+        close = end - window.endswith(b"\n")
+        end = _line_start(file, close)
+        if b"\r" not in text.rstrip() and os.pread(file, _STEP, end).removeprefix(_MARK).startswith(b"{"):
+            return _no_object(close - end)
+    return LastLine(fault=fault)
+
+
+def _no_object(length: int) -> LastLine:
+    return LastLine(fault=f'the last line that begins with "{{" has {length} bytes, and at most {LIMIT} are read')
+
+
+def _taken(line: bytes, rest: bytes) -> LastLine:
+    """Read a line that begins with "{"; ``rest`` is all from there on."""
+    try:
+        return LastLine(_parse(line, is_strict=False))
+    except _NoJson as bad:
+        whole = rest[: rest.rfind(b"\n}") + 2].strip()
+        hint = "; the JSON stands on several lines: print it on one" if _is_json(whole) else ""
+        return LastLine(fault=f'the last line that begins with "{{" {bad}{hint}')
+
+
+def _line_start(file: int, end: int) -> int:
+    """Return where the line begins that ends at a byte of a log."""
+    while end:
+        before = max(0, end - LIMIT)
+        at = os.pread(file, end - before, before).rfind(b"\n")
+        if at >= 0:
+            return before + at + 1
+        end = before
+    return 0
 
 
 def _trimmed(window: bytes) -> int:
@@ -129,20 +204,16 @@ def _trimmed(window: bytes) -> int:
 
 def _too_long(file: int, start: int, end: int) -> str:
     """Say how long a line is that reaches from before ``start`` to ``end``."""
-    while start:
-        before = max(0, start - LIMIT)
-        at = os.pread(file, start - before, before).rfind(b"\n")
-        start = before if at < 0 else before + at + 1
-        if at >= 0:
-            break
+    start = _line_start(file, start)
     return f"the last line has {end - start} bytes, and at most {LIMIT} are read"
 
 
-def _parse(data: bytes) -> Any:
-    """Read strict JSON; raise what is wrong with it."""
+def _parse(data: bytes, *, is_strict: bool = True) -> Any:
+    """Read JSON; raise what is wrong with it, numbers that are not finite included when it is to be strict."""
+    constant, number = (_constant, _float) if is_strict else (float, float)
     try:
         text = data.decode()
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant, parse_float=_float)
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=constant, parse_float=number)
     except UnicodeDecodeError as error:
         raise _NoJson(f"is not UTF-8 at byte {error.start + 1}: {_shown(data, _SHOWN)}") from None
     except RecursionError:

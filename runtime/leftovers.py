@@ -6,13 +6,17 @@ others (Linux), the processes of a run that is dead are told from all others by 
 
 import os
 import signal
+import time
 from contextlib import suppress
 from typing import Final
 
 from crucible.runtime import careful
+from crucible.runtime.lock import lives
 from crucible.runtime.process import MARK
 
-_LOOKS: Final = 20
+_LOOKS: Final = 50
+_EMPTY_LOOKS: Final = 2  # a process that just becomes another program has no environment for a moment
+_PAUSE: Final = 0.02  # seconds between two looks
 
 
 def holder(path: str) -> int | None:
@@ -26,9 +30,14 @@ def holder(path: str) -> int | None:
 
 def end(run: int) -> None:
     """Kill what the run of a process left, unless that process lives."""
+    empty = 0
     for _ in range(_LOOKS):  # one may begin another while we look
-        if _lives(run) or not _kill(f"{MARK}={run}.".encode()):
+        if lives(run):
             break
+        empty = 0 if _kill(f"{MARK}={run}.".encode()) else empty + 1
+        if empty == _EMPTY_LOOKS:
+            break
+        time.sleep(_PAUSE)
 
 
 def _kill(start: bytes) -> int:
@@ -48,13 +57,3 @@ def _kill(start: bytes) -> int:
                 os.kill(int(entry), signal.SIGKILL)
                 ended += 1
     return ended
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -6,6 +6,7 @@ what a living one uses. Closing a lock on a file removes the file.
 
 import errno
 import os
+import time
 from contextlib import suppress
 from stat import S_ISREG
 from typing import Final, Self
@@ -13,6 +14,8 @@ from typing import Final, Self
 _FILE: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_DIGITS: Final = 20
+_LOOKS: Final = 100
+_PAUSE: Final = 0.02  # seconds between two looks
 
 
 class Held(Exception):
@@ -50,7 +53,7 @@ def take(path: str) -> Lock:
         descriptor = os.open(path, _FILE, 0o644)
         try:
             _check(path, descriptor)
-            has_lock = _lock(descriptor)
+            has_lock = _lock_of_dead(descriptor)
             if has_lock and _is_there(path, descriptor):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
@@ -87,7 +90,7 @@ def hold(folder: str) -> int | None:
     finally:
         os.close(within)
     try:
-        if _lock(descriptor) and _is_there(path, descriptor):
+        if _lock_of_dead(descriptor) and _is_there(path, descriptor):
             return descriptor
     except BaseException:
         os.close(descriptor)
@@ -100,6 +103,32 @@ def _check(path: str, descriptor: int) -> None:
     """Refuse what a task may have put in the place of a lock."""
     if not S_ISREG(os.fstat(descriptor).st_mode):
         raise OSError(errno.EINVAL, "it is no regular file, as a lock is; remove it", path)
+
+
+def lives(process: int) -> bool:
+    """Tell whether there is a process of a number."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        pass  # it is another user's
+    return True
+
+
+def _lock_of_dead(descriptor: int) -> bool:
+    """Lock a file, or tell that a living process has it.
+
+    What a process that was killed had just forked still has its descriptors, until it becomes another program.
+    """
+    for _ in range(_LOOKS):
+        if _lock(descriptor):
+            return True
+        holder = os.pread(descriptor, _MOST_DIGITS, 0).strip()
+        if not holder.isdigit() or lives(int(holder)):
+            return False
+        time.sleep(_PAUSE)
+    return False
 
 
 def _lock(descriptor: int) -> bool:

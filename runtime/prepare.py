@@ -43,7 +43,7 @@ class Origin(NamedTuple):
     """What a manifest says of where the workspace comes from.
 
     ``manifest`` is its directory. At most one of ``url`` and ``path`` is given; without either, and without
-    a set-up, the workspace begins empty.
+    a set-up, the workspace begins empty. What is copied of ``path`` is without the folders of ``skip``.
     """
 
     manifest: str
@@ -51,6 +51,7 @@ class Origin(NamedTuple):
     url: str | None = None
     path: str | None = None
     ref: str | None = None
+    skip: tuple[str, ...] = ()
 
 
 class Prepared(NamedTuple):
@@ -141,7 +142,7 @@ class Preparation:
             elif origin.ref is not None:
                 raise Unprepared(f"[repo].ref is given, and {source} is not the top of a git repository")
             else:
-                self._copy(source)
+                self._copy(source, origin.skip)
         else:
             os.makedirs(self.folder, exist_ok=True)
 
@@ -165,9 +166,9 @@ class Preparation:
                 raise Unprepared(f'[repo].ref is no revision: "{origin.ref}"')
             self._git("checkout", "--quiet", origin.ref, "--", directory=self.folder, is_closed=is_closed)
 
-    def _copy(self, source: str) -> None:
+    def _copy(self, source: str, skip: tuple[str, ...]) -> None:
         os.makedirs(self.folder, exist_ok=True)
-        leave_out = {(status.st_dev, status.st_ino) for status in map(os.stat, (self.folder, self._state))}
+        leave_out = tree.places(self.folder, self._state, *skip)
         with tree.opened(source) as old, tree.opened(self.folder) as new:
             tree.copy(old, new, leave_out, lambda: self._processes.stopped is not None)
         if self._processes.stopped is not None:

@@ -15,7 +15,7 @@ from crucible.runtime.runner import Job, Turn
 from crucible.runtime.surroundings import encodable, environment, refusal
 from crucible.schemas.ir import CommandTask, EvaluateTask, is_finite, kind_of
 
-_SHELL: Final = "/bin/sh"
+SHELL: Final = "/bin/sh"
 _NOT_RUN: Final = {126: "it cannot be executed", 127: "it was not found"}
 _SIGNALLED: Final = 128  # a shell reports the signal n of what it ran as 128 + n
 
@@ -36,7 +36,7 @@ class ShellRunner:
             variables = environment(job, self._base)
         except OSError as fault:
             return refusal(fault, job)
-        argv = (_SHELL, "-c", encodable(task.command))
+        argv = (SHELL, "-c", encodable(task.command))
         exit_ = yield Command(argv, variables, job.workspace, job.logs.out, job.logs.err)
         if exit_.fault is not None:
             return refusal(exit_.fault, job)

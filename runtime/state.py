@@ -40,6 +40,15 @@ def make(folder: str) -> None:
         file.write("*\n")
 
 
+def leave(folder: str) -> None:
+    """Remove a state directory that holds nothing; one that holds anything stays."""
+    with suppress(OSError):
+        if os.listdir(folder) in ([], [_IGNORE]):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, _IGNORE))
+            os.rmdir(folder)
+
+
 def _is_ours(folder: str) -> bool:
     """Tell whether a folder is a state directory, or may become one."""
     try:

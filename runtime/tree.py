@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -94,41 +94,82 @@ def put(parent: int, name: str, new: str, new_parent: int) -> None:
     raise OSError(errno.EBUSY, "others keep putting things in its place", name)
 
 
-def copy(source: int, target: int, leave_out: "Collection[tuple[int, int]]", is_stopped: Callable[[], bool]) -> None:
+def places(*folders: str) -> set[tuple[int, int]]:
+    """Return device and inode of those of some folders that are there, and of the links that lead to them."""
+    found = set()
+    for folder in folders:
+        for look in (os.stat, os.lstat):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                status = look(folder)
+                found.add((status.st_dev, status.st_ino))
+    return found
+
+
+def copy(
+    source: int,
+    target: int,
+    leave_out: "Collection[tuple[int, int]]",
+    is_stopped: Callable[[], bool],
+    *,
+    is_exact: bool = False,
+) -> None:
     """Copy what is in a folder: folders, files and links, with permission bits.
 
     Left out are what is called ``.git``, folders of ``leave_out`` (device and inode), and what is neither
-    file, folder nor link.
+    file, folder nor link. An exact copy has what is called ``.git`` as well, and files have their times; it
+    is without what cannot be read.
     """
     with os.scandir(source) as entries:
         names = sorted(entry.name for entry in entries)
     for name in names:
         status = os.stat(name, dir_fd=source, follow_symlinks=False)
-        if name == ".git" or (status.st_dev, status.st_ino) in leave_out or is_stopped():
+        if (status.st_dev, status.st_ino) in leave_out or is_stopped():
+            continue
+        if name == ".git" and not is_exact:
             continue
         if stat.S_ISLNK(status.st_mode):
             os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
         elif stat.S_ISREG(status.st_mode):
-            _copy_file(source, target, name)
+            with suppress(PermissionError) if is_exact else nullcontext():
+                _copy_file(source, target, name, has_times=is_exact)
         elif stat.S_ISDIR(status.st_mode):
             os.mkdir(name, _ACCESS, dir_fd=target)
-            old, new = os.open(name, _FOLDER, dir_fd=source), os.open(name, _FOLDER, dir_fd=target)
-            try:
-                copy(old, new, leave_out, is_stopped)
-                os.fchmod(new, stat.S_IMODE(status.st_mode))
-            finally:
-                os.close(old)
-                os.close(new)
+            with suppress(PermissionError) if is_exact else nullcontext():
+                _copy_folder(source, target, name, leave_out, is_stopped, is_exact=is_exact)
 
 
-def _copy_file(source: int, target: int, name: str) -> None:
+def _copy_folder(
+    source: int,
+    target: int,
+    name: str,
+    leave_out: "Collection[tuple[int, int]]",
+    is_stopped: Callable[[], bool],
+    *,
+    is_exact: bool,
+) -> None:
+    old = os.open(name, _FOLDER, dir_fd=source)
+    try:
+        new = os.open(name, _FOLDER, dir_fd=target)
+        try:
+            copy(old, new, leave_out, is_stopped, is_exact=is_exact)
+            os.fchmod(new, stat.S_IMODE(os.fstat(old).st_mode))
+        finally:
+            os.close(new)
+    finally:
+        os.close(old)
+
+
+def _copy_file(source: int, target: int, name: str, *, has_times: bool) -> None:
     old = os.open(name, _FILE, dir_fd=source)
     try:
         new = os.open(name, _NEW_FILE, 0o600, dir_fd=target)
         try:
             while chunk := os.read(old, _CHUNK):
                 write(new, chunk)
-            os.fchmod(new, stat.S_IMODE(os.fstat(old).st_mode))
+            status = os.fstat(old)
+            os.fchmod(new, stat.S_IMODE(status.st_mode))
+            if has_times:
+                os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
         finally:
             os.close(new)
     finally:

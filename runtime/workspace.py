@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Final, Self
 
-from crucible.runtime import lock
+from crucible.runtime import leftovers, lock
 from crucible.runtime import state as state_directory
 from crucible.runtime.process import Command, Processes
 from crucible.schemas.ir import Task
@@ -49,7 +49,7 @@ class Workspace:
         self._injects = injects
         self._stack = ExitStack()
         self._slot: str | None = None
-        self._stock: Stock | None = None
+        self.stock: Stock | None = None
         self._captures: Captures | None = None
         self._is_captured = False
         self._refusal: str | None = None  # why no task of this wave gets a clone
@@ -61,7 +61,7 @@ class Workspace:
             state_directory.make(self._state)
             sweep(self._state)
             if self._injects:
-                self._stock = self._stock_up()
+                self.stock = self._stock_up()
         except OSError as error:
             self.close()
             raise _refused(error, "the state directory cannot be used") from None
@@ -104,7 +104,7 @@ class Workspace:
 
         try:
             ours = self._ours()
-            preparation = Preparation(self.folder, self._state, self._processes, self._environ, ours, self._stock)
+            preparation = Preparation(self.folder, self._state, self._processes, self._environ, ours, self.stock)
             ready = preparation.prepare(origin, logs)
         except OSError as error:
             raise _refused(error, "the state directory cannot be used") from None
@@ -131,8 +131,8 @@ class Workspace:
         if task.isolation is not None:
             folder = yield from self._isolate()
         try:
-            if self._stock is not None and self._stock.has_frozen:
-                self._stock.put(folder, frozen_only=True)
+            if self.stock is not None and self.stock.has_frozen:
+                self.stock.put(folder, frozen_only=True)
         except OSError as error:
             raise _refused(error, "the frozen injects cannot be put in place") from None
         return folder
@@ -187,10 +187,10 @@ class Workspace:
             self._captures = Captures(git, self.folder, os.path.join(self._ours(), "captures"))
         if self._refusal is None and not self._is_captured:
             self._refusal = self._renew(self._captures)
-            if self._refusal is not None and self._stock is not None and self._stock.has_frozen:
+            if self._refusal is not None and self.stock is not None and self.stock.has_frozen:
                 # A frozen file that cannot be read is no reason: it is put back.
                 with suppress(OSError):
-                    self._stock.put(self.folder, frozen_only=True)
+                    self.stock.put(self.folder, frozen_only=True)
                     self._refusal = self._renew(self._captures)
             self._is_captured = True
         if self._refusal is not None:
@@ -215,21 +215,21 @@ class Workspace:
     def _begin_again(self) -> None:
         """Make anew what a task has removed with the state directory."""
         if self._slot is not None:
-            _remove(self._slot)  # some of it may be left
+            remove(self._slot)  # some of it may be left
         self._slot, self._captures, self._is_captured = None, None, False
         try:
             state_directory.make(self._state)
-            if self._stock is not None:
-                self._stock.move(self._ours())
+            if self.stock is not None:
+                self.stock.move(self._ours())
         except OSError as error:
             raise _refused(error, "the state directory cannot be used") from None
 
     def _ours(self) -> str:
         """Return a folder of our own below the state directory, made and locked when it is first asked for."""
         if self._slot is None:
-            self._slot, descriptor = _claim(self._state)
+            self._slot, descriptor = claim(self._state)
             self._stack.callback(os.close, descriptor)
-            self._stack.callback(_remove, self._slot)
+            self._stack.callback(remove, self._slot)
         return self._slot
 
 
@@ -244,12 +244,15 @@ def sweep(state: str) -> None:
             descriptor = lock.hold(path)
             if descriptor is not None:
                 try:
-                    _remove(path)
+                    holder = leftovers.holder(os.path.join(path, "lock"))
+                    if holder is not None:
+                        leftovers.end(holder)  # what runs there would go on writing
+                    remove(path)
                 finally:
                     os.close(descriptor)
 
 
-def _claim(state: str) -> tuple[str, int]:
+def claim(state: str) -> tuple[str, int]:
     """Make and lock the first folder of its kind that no living run has: its path is then the same every time."""
     number = 0
     while True:
@@ -262,10 +265,11 @@ def _claim(state: str) -> tuple[str, int]:
             continue
         descriptor = lock.hold(path)
         if descriptor is not None:
+            os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
             return path, descriptor
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
     """Remove one of our folders, and the one that it stands in when it was the last."""
     from crucible.runtime import tree  # many runs have nothing of the kind
 

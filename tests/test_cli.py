@@ -95,7 +95,8 @@ def test_wrong_usage_points_to_the_help(good: Path) -> None:
     assert crucible("plan", "params", cwd=good).err.endswith(b"; crucible plan params --help shows examples\n")
 
 
-HELPS = ["", "plan", "plan compile-workflow", "plan params", "plan schema", "plan explain", "lint"]
+HELPS = ["", *(f"plan {name}".strip() for name in ("", "compile-workflow", "params", "schema", "explain", "exposure"))]
+HELPS += ["lint", "check", "init"]
 
 
 @pytest.mark.parametrize("command", HELPS)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixture import NOT_SHOWN
+from fixture import NOT_SHOWN, as_json
 from pytest_snapshot.plugin import Snapshot
 
 from crucible.cli import main
@@ -30,21 +30,22 @@ Command = Callable[..., tuple[int, str, str]]
 def command(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Return a function that runs the command of a side in its pack: exit code, standard output, standard error."""
 
-    def run(side: Side, *more: str) -> tuple[int, str, str]:
+    def run(side: Side, *, json: bool = False) -> tuple[int, str, str]:
         for name, file in {**side.own, **side.shared}.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(file.data())
         monkeypatch.chdir(tmp_path)
-        return main.main([*shlex.split(side.command), *more]), *capfd.readouterr()
+        line = shlex.split(side.command)
+        return main.main(as_json(line) if json else line), *capfd.readouterr()
 
     return run
 
 
 def told(command: Command, side: Side) -> tuple[int, list[dict[str, Any]]]:
     """Return the exit code of a side, and the diagnostics that it gets."""
-    status, *streams = command(side, "--format", "json")
-    return status, json.loads(streams[0 if is_lint(side) else 1])["diagnostics"]
+    status, *streams = command(side, json=True)
+    return status, json.loads(streams[0 if is_lint(side) or side.command.startswith("check ") else 1])["diagnostics"]
 
 
 def is_lint(side: Side) -> bool:

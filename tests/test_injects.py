@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from contract import contract
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def targets(folder: Path, *entries: Entry) -> list[str]:
     return [inject.target for inject in injects]
 
 
+@contract("§1", "expands to every regular file under it, sorted")
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
@@ -52,6 +54,7 @@ def test_an_entry_stands_for_regular_files_sorted(tmp_path: Path, entry: Entry, 
     assert targets(pack(tmp_path), entry) == expected
 
 
+@contract("§1", "it must stay under the manifest dir and must match something")
 @pytest.mark.parametrize(
     ("entry", "code"),
     [

@@ -238,3 +238,57 @@ def test_every_window_gives_the_same(tmp_path_factory: pytest.TempPathFactory, l
         assert through.fault is None or through.fault.partition(";")[0] == (whole.fault or "").partition(";")[0]
     else:
         assert through.fault == f"the last line has {len(kept[-1])} bytes, and at most {limit} are read"
+
+
+@given(lines=_LINES, limit=st.integers(16, 64))
+def test_every_window_finds_the_same_object(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], limit: int
+) -> None:
+    """The last line that begins with a brace is the same through any window, and as a naive reader finds it."""
+    log = tmp_path_factory.getbasetemp() / "every-object"
+    log.write_bytes(b"\n".join(lines))
+    shown = [line.replace(b"\x1b[0m", b"").rstrip(b"\r").rpartition(b"\r")[2] for line in lines]
+    begun = [line for line in shown if line.startswith(b"{")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(last_line, "LIMIT", limit)
+        found = last_line.read_object(str(log))
+    if not begun:
+        assert found.value is None
+        assert found.fault in {EMPTY, 'no line of its output begins with "{"'}
+    elif begun[-1] == b"{":
+        assert found.fault is not None
+        assert "is not JSON" in found.fault
+    else:
+        assert found == LastLine({"a": 1})
+
+
+@pytest.mark.parametrize("around", [0, 1, 2, 3])
+def test_an_object_of_the_greatest_length_is_read(log: Path, around: int) -> None:
+    """One byte more is too long, wherever the windows fall."""
+    text = b'{"a": "' + b"x" * (LIMIT - 9) + b'"}'
+    log.write_bytes(b"l\n" * around + text + b"\n" * around)
+    assert last_line.read_object(str(log)).fault is None
+    log.write_bytes(b"l\n" * around + text.replace(b"x", b"xx", 1) + b"\nlog" * around)
+    assert (
+        last_line.read_object(str(log)).fault
+        == f'the last line that begins with "{{" has {LIMIT + 1} bytes, and at most {LIMIT} are read'
+    )
+
+
+def test_a_long_line_that_is_no_object_is_passed_over(log: Path) -> None:
+    """So is one whose end, behind a carriage return, is not."""
+    for long in (b"x" * 3 * LIMIT, b"{" * 3 * LIMIT + b"\rx", b"x\r" * 2 * LIMIT):
+        log.write_bytes(b'{"a": 1}\n' + long + b"\n")
+        assert last_line.read_object(str(log)) == LastLine({"a": 1})
+    log.write_bytes(b"x" * 3 * LIMIT + b'\r{"a": 2}\n')
+    assert last_line.read_object(str(log)) == LastLine({"a": 2})
+
+
+def test_an_object_beyond_a_size_is_not_read(log: Path) -> None:
+    """What was printed later is no part of it."""
+    log.write_bytes(b'{"a": 1}\n{"a": 2}\n')
+    assert last_line.read_object(str(log), 9) == LastLine({"a": 1})
+    assert last_line.read_object(str(log), 0).fault == EMPTY
+    assert (
+        last_line.read_object(str(log.parent / "none")).fault == "its output cannot be read: No such file or directory"
+    )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packs import write
 
-from crucible.compiler import launch, run_manifest
+from crucible.compiler import launch, manifest_model
 from crucible.compiler.frontend.pack import Refusal
 from crucible.compiler.launch import CannotRead, Launch
 from crucible.compiler.manifest import render_block
@@ -372,6 +372,8 @@ dst = ".kube/config"
 
 [judge]
 objective = "latency"
+measure_cmd = "./measure.sh"
+direction = "lower"
 
 [[capabilities.secret]]
 name = "TOKEN"
@@ -394,24 +396,26 @@ def test_the_facts_of_a_manifest_are_as_written(tmp_path: Path) -> None:
     manifest = found.manifest
     assert manifest is not None
     assert manifest.folder == str(tmp_path)
-    assert manifest.repo == run_manifest.Repo("https://example.org/x.git", None, "main")
-    assert (manifest.workspace, manifest.setup_cmd, manifest.objective) == ("ws", "make setup", "latency")
-    assert [each[:4] for each in manifest.injects] == [
+    assert manifest.repo == manifest_model.Repo("https://example.org/x.git", None, "main")
+    workspace = manifest.workspace
+    assert (workspace.dir, workspace.setup_cmd) == ("ws", "make setup")
+    assert manifest.judge == manifest_model.Judge("./measure.sh", "lower", "lower", "latency", None)
+    assert [each[:4] for each in workspace.injects] == [
         ("measure.sh", None, True, 0),
         ("tools/*.py", None, True, 1),
         ("../judges/a.go", "pkg/a.go", True, 2),
         ("seed.json", None, False, 3),
     ]
-    assert manifest.agent == run_manifest.Agent(
+    assert manifest.agent == manifest_model.Agent(
         "command",
         "./stand-in",
         "claude",
         "large",
         "high",
-        {"PROJECT": "p"},
-        (run_manifest.Relay("kubeconfig", ".kube/config", 0),),
+        env={"PROJECT": "p"},
+        relays=(manifest_model.Relay("kubeconfig", ".kube/config", 0),),
     )
-    assert manifest.secrets == (run_manifest.Secret("TOKEN", "broker"),)
+    assert manifest.secrets == (manifest_model.Secret("TOKEN", "broker", "tracker", "read", 0),)
     place = manifest.place("workspace", "inject", 2)
     assert place is not None
     assert place.begin == (11, 3)
@@ -422,13 +426,14 @@ def test_a_manifest_that_says_little_has_the_defaults(tmp_path: Path) -> None:
     """Those of the contract."""
     manifest = facts(tmp_path, '[repo]\npath = "."\n').manifest
     assert manifest is not None
-    assert (manifest.workspace, manifest.setup_cmd, manifest.injects, manifest.objective) == (
-        "workspace",
+    assert manifest.workspace == manifest_model.Workspace("workspace", None, ())
+    assert (manifest.judge, manifest.world, manifest.search, manifest.outputs) == (
         None,
-        (),
-        "score",
+        manifest_model.World(),
+        manifest_model.Search(0, (), "top-k", 1),
+        {},
     )
-    assert manifest.agent == run_manifest.Agent("local")
+    assert manifest.agent == manifest_model.Agent("local")
     assert manifest.secrets == ()
     assert not manifest.is_inside_workspace()
 
@@ -445,7 +450,7 @@ def test_a_manifest_in_its_own_workspace_is_told(tmp_path: Path, where: str, *, 
     text = f'[repo]\npath = "frozen"\n{BLOCK}'
     again = launch.read(path, manifest=path, manifest_data=text.encode())
     assert again.manifest is not None
-    assert again.manifest.repo == run_manifest.Repo(None, "frozen", None)
+    assert again.manifest.repo == manifest_model.Repo(None, "frozen", None)
     assert again.workflow == BOTH
 
 
@@ -454,7 +459,7 @@ WRONG = {
     "neither": ('url = "https://example.org/x.git"\n', "", ("missing-key", "1:1")),
     "a url of another type": ('"https://example.org/x.git"', "3", ("wrong-type", "2:7")),
     "a misspelt key": ("ref =", "rev =", ("unknown-key", "3:1")),
-    "a NUL": ('"main"', '"ma\\u0000in"', ("invalid-string", "3:7")),
+    "a NUL": ('"main"', '"ma\\u0000in"', ("invalid-string", "3:10")),
     "a folder of another type": ('dir = "ws"', "dir = 3", ("wrong-type", "6:7")),
     "a list that is none": ('"claude"\nmodel', '["claude"]\nmodel', ("wrong-type", "18:11")),
     "an inject of another type": ('"measure.sh"', "3", ("wrong-type", "9:3")),
@@ -470,12 +475,13 @@ WRONG = {
     "a variable of another type": ('PROJECT = "p"', "PROJECT = 3", ("wrong-type", "23:11")),
     "a variable that is none": ("PROJECT =", '"A=B" =', ("invalid-string", "23:1")),
     "a relay of another type": ('"kubeconfig"', "3", ("wrong-type", "26:7")),
-    "a secret without a name": ('name = "TOKEN"\n', "", ("missing-key", "32:1")),
-    "a secret without a context": ('context = "broker"\n', "", ("missing-key", "32:1")),
-    "a secret of another context": ('"broker"', '"brokre"', ("unknown-value", "34:11")),
+    "a secret without a name": ('name = "TOKEN"\n', "", ("missing-key", "34:1")),
+    "a secret without a context": ('context = "broker"\n', "", ("missing-key", "34:1")),
+    "a secret of another context": ('"broker"', '"brokre"', ("unknown-value", "36:11")),
     "a broker's secret for the agent": ("PROJECT", "TOKEN", ("uncovered-capability", "23:1")),
     "a broker's secret as a relay": ('"kubeconfig"', '"TOKEN"', ("uncovered-capability", "25:1")),
-    "a table that is none": ("[judge]\nobjective", "[judges]\nobjective", None),
+    "a misspelt table": ("[judge]\nobjective", "[judges]\nobjective", ("unknown-key", "29:2")),
+    "a judge that measures nothing": ('measure_cmd = "./measure.sh"\n', "", ("missing-key", "29:1")),
     "a judge that is none": ("[judge]\nobjective = ", "[[judge]]\nobjective = ", ("wrong-type", "29:3")),
     "what is no TOML": ("[judge]", "[judge", ("toml-syntax", "29:7")),
     "a key twice": ('ref = "main"', 'ref = "main"\nref = "x"', ("repeated-key", "4:1")),
@@ -484,12 +490,12 @@ WRONG = {
 
 @pytest.mark.parametrize(("old", "new", "expected"), WRONG.values(), ids=WRONG)
 def test_what_is_wrong_in_a_manifest_is_told_where(
-    tmp_path: Path, old: str, new: str, expected: tuple[str, str] | None
+    tmp_path: Path, old: str, new: str, expected: tuple[str, str]
 ) -> None:
-    """Before anything runs by it; what no run reads is somebody else's to judge."""
+    """Before anything runs by it, whether a run reads the key or not."""
     assert MANIFEST.count(old) == 1
     found = said(facts(tmp_path, MANIFEST.replace(old, new)))
-    assert found == ([] if expected is None else [(expected[0], f"crucible.toml:{expected[1]}")])
+    assert found == [(expected[0], f"crucible.toml:{expected[1]}")]
 
 
 def test_a_secret_of_the_agent_may_reach_it(tmp_path: Path) -> None:
@@ -535,7 +541,7 @@ TABLES = st.dictionaries(st.sampled_from(["repo", "workspace", "agent", "judge",
 @given(TABLES)
 def test_every_manifest_is_read_and_none_raises(tables: dict[str, object]) -> None:
     """Whatever its values: what is wrong has a place."""
-    found, problems = run_manifest.read(tomlkit.dumps(tables), "crucible.toml")
+    found, problems = manifest_model.read(tomlkit.dumps(tables), "crucible.toml")
     assert found is not None
     assert all(each.span is not None for each in problems)
 
@@ -543,6 +549,6 @@ def test_every_manifest_is_read_and_none_raises(tables: dict[str, object]) -> No
 @given(st.integers(0, len(MANIFEST)), st.integers(0, 12), st.text('[]{}"=.,\n\\#aé\0 1', max_size=6))
 def test_every_text_near_a_manifest_is_read_and_none_raises(begin: int, length: int, other: str) -> None:
     """A change anywhere."""
-    found, problems = run_manifest.read(MANIFEST[:begin] + other + MANIFEST[begin + length :], "crucible.toml")
+    found, problems = manifest_model.read(MANIFEST[:begin] + other + MANIFEST[begin + length :], "crucible.toml")
     assert found is not None or problems
     assert all(each.span is not None for each in problems)

@@ -185,9 +185,9 @@ HEAD = "compiler/frontend/limits.py"
         (HEAD, "from ..frontend import tree", "write the import in full"),
         (HEAD, "importlib.import_module('crucible.cli')", "write the import in full"),
         (HEAD, "__import__('lark')", "write the import in full"),
-        (HEAD, "def f():\n    import lark", "lark belongs to compiler/frontend/parse.py"),
+        (HEAD, "def f():\n    import lark", "lark belongs to compiler/frontend/grammar.py"),
         (HEAD, "def f():\n    from yaml import load", "yaml belongs to nobody"),
-        ("compiler/frontend/parse.py", "import lark", "inside the function"),
+        ("compiler/frontend/grammar.py", "import lark", "inside the function"),
         ("compiler/frontend/unheard_of.py", "", "not listed"),
     ],
 )
@@ -201,8 +201,8 @@ def test_a_forbidden_import_is_found(file: str, source: str, fault: str) -> None
     [
         (HEAD, "import os, json\nfrom crucible.schemas.span import Span"),
         ("compiler/frontend/scan.py", "from crucible.compiler.frontend.limits import LIMITS"),
-        ("compiler/frontend/parse.py", "def f():\n    from lark.lexer import Token"),
-        ("compiler/frontend/parse.py", "if TYPE_CHECKING:\n    import lark"),
+        ("compiler/frontend/grammar.py", "def f():\n    from lark.lexer import Token"),
+        ("compiler/frontend/grammar.py", "if TYPE_CHECKING:\n    import lark"),
     ],
 )
 def test_an_allowed_import_is_no_fault(file: str, source: str) -> None:

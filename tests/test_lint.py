@@ -207,6 +207,7 @@ def test_a_link_that_stands_for_a_source_is_told(tmp_path: Path, name: str) -> N
     assert found[0]["message"] == f"b/{name} is a link, and a search follows none; name the file that it leads to"
 
 
+REPO = '[repo]\npath = "."\n'
 GENERATED = "# Generated from workflow.star by crucible plan compile-workflow; edit that file instead.\n"
 STALE = (
     '[workflow]\ntype = "custom"\nresult = "gone"\n[[workflow.task]]\nname = "a"\nkind = "command"\ncommand = "true"\n'
@@ -216,10 +217,12 @@ STALE = (
 @pytest.mark.parametrize(
     ("manifest", "found"),
     [
-        (GENERATED + STALE, []),
-        (STALE, ["unknown-task"]),
+        (REPO + GENERATED + STALE, []),
+        (REPO + STALE, ["unknown-task"]),
+        (STALE, ["missing-key", "unknown-task"]),
+        (REPO + "ref = 3\n" + GENERATED + STALE, ["wrong-type"]),
         ('[workflow]\ntype = "playbook"\nfile = "workflow.star"\n', []),
-        ('[repo]\npath = "."\n', []),
+        (REPO, []),
         ("[[[", ["toml-syntax"]),
         (b"\xff", ["source-not-utf8"]),
         ("", []),
@@ -237,11 +240,14 @@ def test_a_manifest_that_is_found_is_linted_for_what_is_its_own(
 
 def test_a_manifest_alone_is_a_pack(tmp_path: Path) -> None:
     """With a workflow by hand, or with none: then it has the default loop."""
-    pack(tmp_path, manifest=GENERATED + STALE)
+    pack(tmp_path, manifest=REPO + GENERATED + STALE)
     (tmp_path / "workflow.star").unlink()
     assert codes(report(crucible("lint", "--format", "json", cwd=tmp_path).out)) == ["unknown-task"]
-    (tmp_path / "crucible.toml").write_text('[repo]\npath = "."\n')
+    (tmp_path / "crucible.toml").write_text(REPO)
     assert crucible("lint", cwd=tmp_path).out == b"1 file: no problems\n"
+    assert crucible("lint", "crucible.toml", cwd=tmp_path).out == b"1 file: no problems\n"
+    (tmp_path / "crucible.toml").write_text("[workspace]\n")
+    assert codes(report(crucible("lint", "--format", "json", cwd=tmp_path).out)) == ["missing-key"]
 
 
 def test_many_packs_give_what_each_of_them_gives(tmp_path: Path) -> None:

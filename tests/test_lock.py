@@ -42,6 +42,43 @@ def test_a_lock_dies_with_its_process(tmp_path: Path, kind: str) -> None:
         os.close(descriptor)
 
 
+FORKING = """\
+import os, sys, time
+from crucible.runtime.lock import hold, take
+if sys.argv[1] == "file":
+    held = take(sys.argv[2])
+else:
+    os.pwrite(hold(sys.argv[2]), b"%d" % os.getpid(), 0)
+if not os.fork():
+    os.close(1)
+    time.sleep(0.5)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_dead_process_has_just_forked_does_not_hold_its_lock(tmp_path: Path, kind: str) -> None:
+    """It still has the descriptor, for as long as it is no other program: whoever comes waits for that."""
+    path = str(tmp_path / "lock") if kind == "file" else str(tmp_path)
+    subprocess.run([sys.executable, "-c", FORKING, kind, path], check=True, stdout=subprocess.DEVNULL)
+    if kind == "file":
+        take(path).close()
+    else:
+        descriptor = hold(path)
+        assert descriptor is not None
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "9" * 30, "-1"])
+def test_a_lock_that_names_nobody_is_held_all_the_same(tmp_path: Path, text: str) -> None:
+    """Whatever somebody has written into it."""
+    path = tmp_path / "lock"
+    with take(str(path)):
+        path.write_text(text)
+        with pytest.raises(Held):
+            take(str(path))
+
+
 def test_a_lock_is_given_back_and_its_file_removed(tmp_path: Path) -> None:
     """Closing twice does no harm to the next holder."""
     path = str(tmp_path / "lock")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from contract import contract
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_run import NaiveRun, Told
@@ -120,6 +121,7 @@ def test_results_are_recorded_in_the_order_of_declaration() -> None:
 # Joins
 
 
+@contract("§1.3", 'An advisory task is allowed to fail, and a join = "all" dependent blocks on that failure')
 def test_all_wants_every_dependency_and_passed_one() -> None:
     """With one of two advisory dependencies failed, `all` is blocked, naming it, and `passed` runs on the other."""
     run = played(
@@ -166,6 +168,7 @@ def test_a_required_task_that_was_waiting_for_nothing_stops_the_run() -> None:
 # Failures
 
 
+@contract("§1.3", "Required failures discard the candidate; advisory tasks use required = False.")
 @pytest.mark.parametrize("attempt", [FAIL, Attempt(Status.BLOCKED)])
 def test_a_required_failure_stops_dispatch_and_lets_finish_what_runs(attempt: Attempt) -> None:
     """The rest of its wave is recorded as it ends; everything else is blocked, naming the task that failed."""
@@ -212,6 +215,9 @@ def test_staging_that_was_refused_blocks_the_task() -> None:
     assert run.results[0] == Result(Status.BLOCKED, Reason(Why.STAGING_REFUSED), note="no repository")
 
 
+@contract(
+    "§1.3", "at runtime a passing attempt missing a declared field becomes a measured failure at the producing task"
+)
 @pytest.mark.parametrize("output", [{"other": 1}, [1], None, "score"])
 def test_a_passing_output_without_a_declared_field_is_a_failure(output: object) -> None:
     """The task that promised the field fails, not the one that misses it."""

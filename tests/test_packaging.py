@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = {folder: name for name, folder in PROJECT["tool"]["setuptools"]["package-dir"].items()}
 INSTALLED = Path(sysconfig.get_path("purelib")) / "crucible"
 OWNERS = tomllib.loads((ROOT / "tests" / "layers.toml").read_text(encoding="utf-8"))["owners"]
-SHIPPED = {".py", ".lark", ".star", ".json", ".txt", ".typed"}
+SHIPPED = {".py", ".lark", ".md", ".sh", ".star", ".json", ".toml", ".txt", ".typed"}
 
 
 def shipped_files(root: Path) -> dict[str, bytes]:

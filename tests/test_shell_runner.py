@@ -320,7 +320,7 @@ def test_a_device_in_the_place_of_the_inputs_stays(shop: Shop) -> None:
 
 def test_a_shell_that_cannot_be_started_is_transport(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only that may be tried again."""
-    monkeypatch.setattr("crucible.runtime.shell_runner._SHELL", "/no/such/shell")
+    monkeypatch.setattr("crucible.runtime.shell_runner.SHELL", "/no/such/shell")
     note = "/no/such/shell cannot be started: No such file or directory"
     assert shop.command("true") == Attempt(Status.TRANSPORT, note=note, transport="command")
 

@@ -58,7 +58,7 @@ def test_the_language_is_that_of_workflow_star() -> None:
     (language,), (grammar,) = PACKAGE["contributes"]["languages"], PACKAGE["contributes"]["grammars"]
     assert (language["id"], language["filenames"], language["extensions"]) == (LANGUAGE, ["workflow.star"], [".star"])
     assert (grammar["language"], grammar["scopeName"]) == (LANGUAGE, GRAMMAR["scopeName"])
-    assert PACKAGE["activationEvents"] == [f"onLanguage:{LANGUAGE}"]
+    assert PACKAGE["activationEvents"] == [f"onLanguage:{LANGUAGE}", "workspaceContains:**/crucible.toml"]
     assert f'LANGUAGE = "{LANGUAGE}"' in (FOLDER / "src" / "extension.ts").read_text(encoding="utf-8")
 
 

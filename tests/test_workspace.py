@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from contract import contract
 from repositories import commit, git, repository
 
 from crucible.runtime import state as state_directory
@@ -174,6 +175,7 @@ def changed(top: Path) -> Path:  # noqa: PLR0915 - one line for each kind
     return top
 
 
+@contract("§1.3", "isolated = True gives it a disposable worktree")
 def is_carried(name: bytes) -> bool:
     """Tell whether a file of the changed repository belongs to what a clone gets."""
     return name != b"untracked.log" and not name.startswith((b"ignored/", b"state/"))

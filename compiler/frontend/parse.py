@@ -1,4 +1,4 @@
-"""From a source to its syntax tree, with every syntax error that can be told apart: the only owner of lark.
+"""From a source to its syntax tree, with every syntax error that can be told apart.
 
 Text in, tree.Source out; never an exception. The tokens are those of scan.py, the grammar stands in
 starlark.lark. Inside brackets, reading goes on with what seems to be missing, or behind what is one too
@@ -8,12 +8,12 @@ one fault. A source that compiles without a mistake is never brought here.
 
 import functools
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.build import BUILDER, unfold
+from crucible.compiler.frontend.grammar import Table, source_table
 from crucible.compiler.frontend.leaf import Leaf, leaf_of
 from crucible.compiler.frontend.lexis import count_tokens
 from crucible.compiler.frontend.limits import LIMITS
@@ -31,49 +31,10 @@ _MOST_FAULTS = 2_000  # more than anybody is told of
 _APART = 2  # tokens between two faults of a line, or the second is only a consequence
 
 
-class _Table(NamedTuple):
-    """lark's parse table as the reader walks it.
-
-    ``rows`` is, for each state and symbol, the state to go to, or the rule to reduce by: its length, its
-    origin and what builds its value (None where the value of the only part is kept).
-    """
-
-    rows: dict[Any, dict[str, Any]]
-    start: Any
-    end: Any
-
-
 @functools.cache
-def _table() -> _Table:
+def _table() -> Table:
     """Build the parse table, once a process: it is never changed, so no call can see another."""
-    from lark import Lark
-    from lark.lexer import Lexer
-    from lark.parsers.lalr_analysis import Shift
-
-    class Tokens(Lexer):
-        """Stands for scan.py, whose tokens are fed one by one."""
-
-        def __init__(self, _conf: object) -> None:
-            pass
-
-        def lex(self, data: Any) -> Iterator[Any]:  # type: ignore[override]
-            return iter(data)
-
-    parser = Lark.open(
-        "starlark.lark", rel_to=__file__, parser="lalr", lexer=Tokens, start="source", maybe_placeholders=False,
-        transformer=BUILDER,
-    )  # fmt: skip
-    conf = parser.parse_interactive().parser_state.parse_conf
-    rows: dict[Any, dict[str, Any]] = {}
-    for state, actions in conf.states.items():
-        row = rows[state] = {}
-        for symbol, (action, rule) in actions.items():
-            if action is Shift:
-                row[str(symbol)] = rule  # a plain string: lark's own compare in Python
-                continue
-            keeps = rule.options.expand1 and not rule.alias and len(rule.expansion) == 1
-            row[str(symbol)] = (len(rule.expansion), str(rule.origin.name), None if keeps else conf.callbacks[rule])
-    return _Table(rows, conf.start_state, conf.end_state)
+    return source_table(BUILDER)
 
 
 def parse(text: str) -> tree.Source:

@@ -46,7 +46,12 @@ async function start(): Promise<void> {
     "crucible",
     "Crucible",
     { command, args: ["lsp"] },
-    { documentSelector: [{ scheme: "file", language: LANGUAGE }] },
+    {
+      documentSelector: [
+        { scheme: "file", language: LANGUAGE },
+        { scheme: "file", pattern: "**/crucible.toml" },
+      ],
+    },
   );
   client = started;
   try {

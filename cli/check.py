@@ -1,0 +1,252 @@
+"""crucible check: a manifest and its pack, everything that is wrong with them, and whether the gate can be trusted."""
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from crucible.cli.output import (
+    UNREADABLE,
+    failed,
+    product,
+    relative,
+    remark,
+    remark_printed,
+    report_text,
+    unreadable,
+)
+from crucible.compiler.check import Checked, check
+from crucible.compiler.launch import CannotRead
+from crucible.compiler.output.report import harmless, one_json_object, summary, to_json
+from crucible.schemas.diagnostic import Diagnostic, Related, arrange, brief, has_errors
+
+if TYPE_CHECKING:
+    from crucible.compiler.manifest_model import Manifest
+    from crucible.runtime.injects import Inject
+    from crucible.runtime.judge import Measured
+    from crucible.runtime.prepare import Origin
+    from crucible.runtime.probe import Control, Probed
+
+INTERRUPTED: Final = 130
+_TASK_MODE: Final = (
+    "TASK MODE: there is no [judge], so nothing measures what the agents do, and nothing decides what is kept"
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check and report; exit code 1 for an error, 130 when somebody stopped it. Warnings fail nothing."""
+    style = "json" if arguments.json else "text"
+    path = relative(arguments.manifest)
+    try:
+        checked = check(path)
+    except CannotRead as error:
+        message = unreadable(error.path, error.reason, "crucible.toml")
+        return failed(UNREADABLE, message, style, to_stdout=arguments.json)
+    remark_printed(checked.printed)
+    found = _Found(checked.diagnostics, None, None)
+    if checked.manifest is not None:
+        pack = _Pack(checked.manifest)
+        injects, faults = pack.injects()
+        found = found._replace(diagnostics=[*checked.diagnostics, *faults])
+        may_run = not arguments.static and checked.manifest.judge is not None
+        probed = pack.probe(injects) if may_run and not has_errors(found.diagnostics) else None
+        if probed is not None and probed.stopped is not None:
+            remark(f"crucible: {harmless(probed.stopped)}\n")
+            return INTERRUPTED
+        wrong = [] if probed is None else pack.diagnostics(probed)
+        identity = None if faults else pack.identity(injects, probed)
+        found = _Found([*found.diagnostics, *wrong], probed, identity)
+    diagnostics = [each._replace(message=brief(each.message)) for each in arrange(found.diagnostics)]
+    found = found._replace(diagnostics=diagnostics)
+    if checked.is_task_mode:
+        remark(f"warning: {_TASK_MODE}\n")
+    if arguments.json:
+        product(_as_json(checked, found))
+    else:
+        if diagnostics:
+            remark(report_text(diagnostics, checked.texts, 2))
+        product("".join(f"{harmless(line)}\n" for line in _as_text(checked, found, is_static=arguments.static)))
+    return 1 if has_errors(diagnostics) else 0
+
+
+class _Found(NamedTuple):
+    """All that is wrong, what came of running the gate, and the identity that a run would have."""
+
+    diagnostics: list[Diagnostic]
+    probed: "Probed | None"
+    identity: str | None
+
+
+class _Pack:
+    """A manifest with the folders that a run of it would use."""
+
+    def __init__(self, manifest: "Manifest") -> None:
+        self._manifest = manifest
+        self._folder = os.path.abspath(manifest.folder)
+        self._workspace = os.path.normpath(os.path.join(self._folder, manifest.workspace.dir))
+        self._state = os.path.join(self._folder, "state")
+
+    def injects(self) -> "tuple[list[Inject], list[Diagnostic]]":
+        """Return the files that come into the workspace, and what is wrong with their entries."""
+        from crucible.runtime.injects import Entry, expand
+
+        written = self._manifest.workspace.injects
+        entries = [Entry(each.src, each.dst, each.frozen) for each in written]
+        found, faults = expand(entries, self._folder, (self._workspace, self._state))
+        return found, [
+            Diagnostic(
+                fault.code,
+                fault.message,
+                self._manifest.path,
+                self._manifest.place("workspace", "inject", written[fault.entry].index),
+            )
+            for fault in faults
+        ]
+
+    def probe(self, injects: "list[Inject]") -> "Probed | None":
+        """Run the gate, and its self-test if it has one, in a workspace that is gone afterwards."""
+        from crucible.runtime.probe import Gate, Site, probe
+        from crucible.runtime.process import Processes
+
+        judge = self._manifest.judge
+        if judge is None:
+            return None
+        gate = Gate(judge.measure_cmd, judge.direction)
+        if judge.selftest is not None:
+            gate = gate._replace(**judge.selftest._asdict())
+        site = Site(self._origin(), self._workspace, self._state, injects)
+        with Processes() as processes:
+            return probe(gate, site, os.environ, processes)
+
+    def _origin(self) -> "Origin":
+        from crucible.runtime.prepare import Origin
+
+        repo = self._manifest.repo
+        where = {} if repo is None else repo._asdict()
+        return Origin(self._folder, self._manifest.workspace.setup_cmd, **where)
+
+    def diagnostics(self, probed: "Probed") -> list[Diagnostic]:
+        """Return what running the gate proved wrong."""
+        manifest = self._manifest
+        found = []
+        for reason, at in ((probed.refusal, ("workspace", "setup_cmd")), (probed.fault, ())):
+            if reason is not None:
+                origin = next((place for each in (at, ("repo",)) if each and (place := manifest.place(*each))), None)
+                related = (Related("the workspace comes from here", manifest.path, origin),) if at and origin else ()
+                message = f"the gate gives no reading: {_one_line(reason)}"
+                place = manifest.place("judge", "measure_cmd")
+                found.append(Diagnostic("gate-unreadable", message, manifest.path, place, related))
+        if probed.selftest is not None and not probed.selftest.passed:
+            message = _one_line(probed.selftest.why)
+            found.append(Diagnostic("selftest-failed", message, manifest.path, manifest.place("judge", "selftest")))
+        return found
+
+    def identity(self, injects: "list[Inject]", probed: "Probed | None") -> str | None:
+        """Return what the next run could be compared by, None while nobody knows the commit that it begins with."""
+        from crucible.runtime.identity import digest_of, identity
+        from crucible.runtime.prepare import recorded_base
+
+        manifest = self._manifest
+        base = recorded_base(self._state, self._workspace) or (None if probed is None else probed.base)
+        if base is None:
+            return None
+        repo, judge = manifest.repo, manifest.judge
+        return identity(
+            repo=(None, None) if repo is None else (repo.url, repo.path),
+            base=base,
+            manifest=manifest.text,
+            injects=[(each.target, digest_of(each.source)) for each in injects],
+            measure_cmd=None if judge is None else judge.measure_cmd,
+            direction=None if judge is None else judge.direction,
+        )
+
+
+def _one_line(text: str) -> str:
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+# The report
+
+
+def _as_json(checked: Checked, found: _Found) -> str:
+    """Return the report of diagnostics with what else a check knows."""
+    report: dict[str, Any] = json.loads(to_json(found.diagnostics, len(checked.texts) or 1))
+    return one_json_object(
+        {
+            **report,
+            "identity": found.identity,
+            "task_mode": checked.is_task_mode,
+            "probe": None if found.probed is None else _plain_probe(found.probed),
+            "exposure": checked.exposure,
+        }
+    )
+
+
+def _plain_probe(probed: "Probed") -> dict[str, Any]:
+    test = probed.selftest
+    return {
+        "measured": None if probed.measured is None else _plain_measured(probed.measured),
+        "refusal": probed.refusal,
+        "selftest": None
+        if test is None
+        else {
+            "passed": test.passed,
+            "why": test.why or None,
+            "good": _plain_control(test.good),
+            "bad": _plain_control(test.bad),
+        },
+    }
+
+
+def _plain_control(control: "Control") -> dict[str, Any]:
+    return {
+        "mean": control.mean,
+        "fault": control.fault,
+        "measured": [_plain_measured(each) for each in control.measured],
+    }
+
+
+def _plain_measured(measured: "Measured") -> dict[str, Any]:
+    reading = measured.reading
+    return {
+        "reading": None if reading is None else reading._asdict(),
+        "fault": measured.fault,
+        "seconds": round(measured.seconds, 3),
+    }
+
+
+def _as_text(checked: Checked, found: _Found, *, is_static: bool) -> Iterator[str]:
+    """Yield the lines of the report for people."""
+    if checked.workflow is not None:
+        yield f"workflow: {checked.workflow.type}, {len(checked.workflow.task)} tasks"
+    if found.identity is not None:
+        yield f"identity: {found.identity}"
+    yield from _of_probe(checked, found, is_static=is_static)
+    if checked.exposure is not None:
+        from crucible.compiler.output.disclosure import lines
+
+        yield from lines(checked.exposure)
+    yield summary(found.diagnostics, len(checked.texts) or 1)
+
+
+def _of_probe(checked: Checked, found: _Found, *, is_static: bool) -> Iterator[str]:
+    """Say what the gate read, or why it was not run."""
+    manifest, probed = checked.manifest, found.probed
+    if manifest is None or manifest.judge is None:
+        return
+    if probed is None:
+        yield f"gate: not run, {'as --static says' if is_static else 'for there are errors'}"
+        return
+    if probed.measured is not None and probed.measured.reading is not None:
+        reading = probed.measured.reading
+        score = f"score {reading.score:g}" if reading.score is not None else "no score"
+        note = f", {reading.note}" if reading.note else ""
+        yield f"gate: {'valid' if reading.valid else 'invalid'}, {score}{note} ({probed.measured.seconds:.1f} s)"
+    if probed.selftest is not None:
+        means = [
+            f"{name} {control.mean:g}"
+            for name, control in (("good", probed.selftest.good), ("bad", probed.selftest.bad))
+            if control.mean is not None
+        ]
+        yield f"self-test: {', '.join(['passed' if probed.selftest.passed else 'failed', *means])}"

@@ -163,6 +163,7 @@ class Execution:
         caught = self._processes.caught
         if ended is not None and ended.cause is None and caught is not None and ended.signal == caught:
             ended = ended._replace(cause=INTERRUPTED)  # until it has a session of its own, a key reaches it too
+            self._look()  # while it still counts as running: else nobody would know that the run was stopped
         try:
             command = next(going.turn) if ended is None else going.turn.send(ended)
         except StopIteration as end:

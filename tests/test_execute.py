@@ -180,7 +180,13 @@ class Both(Processes):
 
 def test_a_key_that_ends_the_last_task_before_we_hear_of_it_is_an_interrupt(tmp_path: Path) -> None:
     """The end of the child and the signal are seen in one look; nobody's check has failed."""
-    ran = Ran(tmp_path, command("a", "true"), processes=Both)
+
+    class Staying(Here):
+        def leave(self, task: Task, folder: str) -> Generator[Command, Exit, None]:
+            self.told.append(f"{task.name} left {folder}")
+            yield from ()
+
+    ran = Ran(tmp_path, command("a", "true"), processes=Both, places=Staying(tmp_path))
     assert machine.verdict(ran.run).ending is Ending.INTERRUPTED
 
 

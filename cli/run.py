@@ -175,10 +175,10 @@ class _Command:
         path = os.path.join(state, "lock")
         before = leftovers.holder(path)  # it closes its lock unless it is killed
         try:
-            with Processes() as processes, lock.take(path):
+            with Processes() as processes, lock.take(path) as taken:
                 if before is not None:
                     leftovers.end(before)
-                records = Records(state, reuses=processes.leaves_none)
+                records = Records(state, taken, reuses=processes.leaves_none)
                 session = _Session(self, launch, plan, processes, records, state)
                 try:
                     return session.run(injects)

@@ -32,6 +32,13 @@ class Lock:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
+    def stand(self) -> None:
+        """Take the lock again where a task has removed its file; raise Held when another process was faster."""
+        if self._descriptor is not None and not _is_there(self._path, self._descriptor):
+            again = _take(self._path)
+            os.close(self._descriptor)
+            self._descriptor = again
+
     def close(self) -> None:
         """Remove the file and give the lock back."""
         if self._descriptor is not None:
@@ -46,6 +53,10 @@ class Lock:
 
 def take(path: str) -> Lock:
     """Take the lock on a file, which is made for it; raise Held while another process has it."""
+    return Lock(path, _take(path))
+
+
+def _take(path: str) -> int:
     while True:
         descriptor = os.open(path, _FILE, 0o644)
         try:
@@ -54,7 +65,7 @@ def take(path: str) -> Lock:
             if has_lock and _is_there(path, descriptor):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
-                return Lock(path, descriptor)
+                return descriptor
             held = None if has_lock else _held(path, descriptor)
         except BaseException:
             os.close(descriptor)

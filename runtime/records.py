@@ -12,6 +12,7 @@ from stat import S_IRUSR, S_ISREG, S_IWUSR
 from typing import Any, Final
 
 from crucible.runtime import state
+from crucible.runtime.lock import Lock
 from crucible.runtime.outcome import Ending, Result, Status
 from crucible.schemas.hashes import sha256
 from crucible.schemas.ir import Task, Workflow
@@ -42,8 +43,9 @@ class Records:
     ``close`` writes the last event, once. Whoever holds the records closes them, whatever happens.
     """
 
-    def __init__(self, folder: str, *, reuses: bool = False) -> None:
+    def __init__(self, folder: str, lock: Lock | None = None, *, reuses: bool = False) -> None:
         """``reuses`` tells whether nobody can write into a log any more when its attempt is over."""
+        self._lock = lock
         self.problems: list[str] = []  # what could not be written, each once
         self._folder = folder
         self._is_open = True
@@ -80,9 +82,17 @@ class Records:
                 os.ftruncate(self._session, size)
 
     def stand(self) -> None:
-        """Make the folder again where a task has removed it; the events so far are not lost."""
-        if os.path.isdir(self._logs):
-            return
+        """Make the folder again where a task has removed it; the events so far are not lost.
+
+        Raises lock.Held where another run has taken it meanwhile.
+        """
+        if not os.path.isdir(self._logs):
+            self._make_again()
+        if self._lock is not None:
+            with suppress(OSError):
+                self._lock.stand()
+
+    def _make_again(self) -> None:
         try:
             state.make(self._folder)
             os.makedirs(self._logs, exist_ok=True)

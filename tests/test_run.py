@@ -4,11 +4,12 @@ import errno
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
-from process import crucible
+from process import COMMAND, crucible
 from runs import STAND_IN, Ran, Runs, agent, command, evaluate, events, top_k, write_plan
 
 AGENTS = ("--agent-cmd", STAND_IN)
@@ -139,6 +140,19 @@ def test_the_last_task_that_removes_the_state_does_not_take_the_verdict(run: Run
     assert done.status == 1
     assert done.report["exit"] == "short_circuit"
     assert kinds(done.events)[0] == "start"
+
+
+@pytest.mark.parametrize("script", ["rm -f state/lock", "rm -rf state"])
+def test_a_task_that_removes_the_lock_lets_no_second_run_in(run: Runs, script: str) -> None:
+    """It is taken again before the next task, and the second run is told who holds it."""
+    (run.folder / "other").mkdir()
+    plan = write_plan(run.folder / "other", command("a", "true"))
+    line = shlex.join([*COMMAND, "plan", "run", "--file", str(plan), "--state-dir", "state"])
+    second = command("second", f"{line} >said 2>&1; echo $?", "clean")
+    done = run(command("clean", script), second)
+    assert (done.status, done.task("second")["output"]) == (0, 2)
+    assert "runs here already: it holds" in (run.folder / "said").read_text()
+    assert not (done.state / "lock").exists()
 
 
 @pytest.mark.parametrize("place", ["report.json", ".report.json.new"])

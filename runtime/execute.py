@@ -188,7 +188,8 @@ class Execution:
             return Attempt(Status.BLOCKED, note=str(refusal))
         job = Job(task, going.number, going.attempt, inputs, self._params, folder, logs)
         attempt = yield from self._runners[task.kind].attempt(job)
-        self._records.end_logs(logs.out, logs.err)
+        if len(self.state.wave) == 1:  # beside others, a process that has hidden whose it is lives on for a while
+            self._records.end_logs(logs.out, logs.err)
         going.is_leaving = True
         yield from self._places.leave(task, folder)
         return attempt

@@ -142,6 +142,20 @@ def test_the_last_task_that_removes_the_state_does_not_take_the_verdict(run: Run
     assert kinds(done.events)[0] == "start"
 
 
+def test_what_an_attempt_left_prints_into_no_other_log(run: Runs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Beside another task a process that has hidden whose it is lives on: its words judge nobody."""
+    assert os.system("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first") == 0  # noqa: S605 - a constant
+    meeting = tmp_path_factory.mktemp("meeting")
+    wait = "i=0; while ! test -e {0}/{1} && test $((i+=1)) -lt 500; do sleep 0.01; done"
+    left = wait.format(meeting, "second") + f"; echo '{{\"forged\": 1}}' | tee /dev/stderr; touch {meeting}/said"
+    first = f"env -i PATH=$PATH setsid sh -c {shlex.quote(left)} & sleep 0.3; exit 75"
+    second = f"echo '{{}}'; touch {meeting}/second; {wait.format(meeting, 'said')}; touch {meeting}/done"
+    agent_cmd = f"if [ $CRUCIBLE_ATTEMPT = 1 ]; then {first}; fi; {second}"
+    beside = command("beside", wait.format(meeting, "done") + "; echo 1", isolated=True)
+    done = run(beside, agent("judged", "p", isolated=True), options=("--jobs", "2", "--agent-cmd", agent_cmd))
+    assert (done.status, done.task("judged").get("output")) == (0, {}), done.out
+
+
 @pytest.mark.parametrize("script", ["rm -f state/lock", "rm -rf state"])
 def test_a_task_that_removes_the_lock_lets_no_second_run_in(run: Runs, script: str) -> None:
     """It is taken again before the next task, and the second run is told who holds it."""

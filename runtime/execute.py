@@ -185,6 +185,9 @@ class Execution:
         except StopIteration as end:
             folder: str = end.value
         except Refused as refusal:
+            self._look()  # it may be refused because the run is to stop
+            if self._cause is not None:
+                return Attempt(Status.FAIL, note=self._cause)
             return Attempt(Status.BLOCKED, note=str(refusal))
         job = Job(task, going.number, going.attempt, inputs, self._params, folder, logs)
         attempt = yield from self._runners[task.kind].attempt(job)

@@ -13,6 +13,7 @@ from crucible.runtime import careful
 from crucible.runtime.process import MARK
 
 _LOOKS: Final = 20
+_LARGEST: Final = (1 << 31) - 1  # number of a process
 
 
 def holder(path: str) -> int | None:
@@ -21,7 +22,7 @@ def holder(path: str) -> int | None:
         number = int(careful.read(path, 20))
     except (OSError, ValueError):
         return None
-    return number if number > 1 else None
+    return number if 1 < number <= _LARGEST else None
 
 
 def end(run: int) -> None:

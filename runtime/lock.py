@@ -58,7 +58,10 @@ def take(path: str) -> Lock:
 
 def _take(path: str) -> int:
     while True:
-        descriptor = os.open(path, _FILE, 0o644)
+        try:
+            descriptor = os.open(path, _FILE, 0o644)
+        except IsADirectoryError:
+            raise _no_lock(path) from None
         try:
             _check(path, descriptor)
             has_lock = _lock(descriptor)
@@ -110,7 +113,11 @@ def hold(folder: str) -> int | None:
 def _check(path: str, descriptor: int) -> None:
     """Refuse what a task may have put in the place of a lock."""
     if not S_ISREG(os.fstat(descriptor).st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file, as a lock is; remove it", path)
+        raise _no_lock(path)
+
+
+def _no_lock(path: str) -> OSError:
+    return OSError(errno.EINVAL, "it is no regular file, as a lock is; remove it", path)
 
 
 def _lock(descriptor: int) -> bool:

@@ -175,10 +175,10 @@ class _Command:
         path = os.path.join(state, "lock")
         before = leftovers.holder(path)  # it closes its lock unless it is killed
         try:
-            with Processes() as processes, lock.take(path):
+            with Processes() as processes, lock.take(path) as taken:
                 if before is not None:
                     leftovers.end(before)
-                records = Records(state, reuses=processes.leaves_none)
+                records = Records(state, taken, reuses=processes.leaves_none)
                 session = _Session(self, launch, plan, processes, records, state)
                 try:
                     return session.run(injects)
@@ -258,6 +258,7 @@ class _Session:
         self, command: _Command, launch: Launch, plan: "Plan", processes: "Processes", records: "Records", state: str
     ) -> None:
         self.end = ("error", "a fault of the command itself")
+        self._is_over = False
         self._command = command
         self._launch = launch
         self._plan = plan
@@ -305,7 +306,8 @@ class _Session:
             remark_printed([f"crucible: {refusal}"])
             return 1
         except OSError as error:
-            self.end = ("error", str(error))
+            if not self._is_over:
+                self.end = ("error", str(error))
             raise
 
     def _prepare(self, workspace: "Workspace", manifest: "Manifest") -> None:
@@ -409,6 +411,7 @@ class _Session:
         )
         self._records.event("finished")
         self.end = (outcome_of(verdict.ending), verdict_text(state, verdict))
+        self._is_over = True  # whether anybody can read what is said of it or not
         seconds = time.monotonic() - self._begin
         for problem in self._records.problems:
             remark(f"warning: {_harmless(problem)}\n")

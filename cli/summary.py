@@ -25,7 +25,8 @@ _FAILED: "Final" = (Status.FAIL, Status.TRANSPORT)
 def lines(run: Run, verdict: Verdict, seconds: float, log: Callable[[int, str, int], str]) -> Iterator[str]:
     """Yield the lines of the summary; ``log`` gives the path of an attempt's logs, without their endings."""
     tasks = run.plan.workflow.task
-    results = [result or Result(Status.PENDING) for result in run.results]
+    unrun = Result.of_unrun(is_interrupted=run.is_interrupted)
+    results = [result or unrun for result in run.results]
     yield from _table(tasks, results)
     for number, (task, result) in enumerate(zip(tasks, results, strict=True)):
         if result.status in _FAILED and result.attempts:

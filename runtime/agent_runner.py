@@ -142,7 +142,8 @@ class _Turn:
         """Return what is run; raise LookupError, saying what to do, where there is no such program."""
         logs, folder = self.job.logs, self.job.workspace
         if self._agents.command is not None:
-            return Command(("sh", "-c", _text(self._agents.command)), environment, folder, logs.out, logs.err)
+            argv = ("sh", "-c", _text(self._agents.command))
+            return Command(argv, environment, folder, logs.out, logs.err, self._then)
         name = self.task.harness or self._agents.harness or harness.DEFAULT
         program = harness.HARNESSES.get(name)
         if program is None:
@@ -162,23 +163,29 @@ class _Turn:
         arguments = harness.words(environment["CRUCIBLE_MODEL"], cursor, is_resumed=resumed)
         # Its prompt is longer than an argument may be, so a shell gives it the file as standard input.
         line = 'exec "$0" "$@" <"$CRUCIBLE_PROMPT_FILE"'
-        return Command(("sh", "-c", line, found, *arguments), environment, folder, logs.out, logs.err)
+        words = ("sh", "-c", line, found, *arguments)
+        return Command(words, environment, folder, logs.out, logs.err, self._then)
+
+    def _then(self) -> tuple[bytes | str | None, bytes | str]:
+        """Return the result, None where there is none, and the cost, as they are when the turn ends."""
+        result = _read(self.result, _MOST_RESULT) if os.path.lexists(self.result) else None
+        return result, _read(self.cost_file, _MOST_COST)
 
     def attempt(self, ended: Exit, conversation: dict[str, Any] | None) -> Attempt:
         """Return what came of the turn, its result taken away."""
         if self._agents.command is not None:
-            cost = self._stand_in_cost()
+            cost = _stand_in_cost(ended.then[1]) if ended.then else 0  # one that never began has cost nothing
             attempt = self._of_stand_in(ended)
         else:
-            story = harness.read(self.job.logs.out)
-            cost = story.cost
+            story = harness.read(self.job.logs.out, ended.size)
+            cost = story.cost if story.ended else 0  # who died before it could say so is asked again
             if conversation is not None and story.conversation:
                 conversation["cursor"] = story.conversation
             if conversation is not None:
                 conversation["exists"] |= story.began
             attempt = self._of_harness(ended, story)
         _remove(self.result)
-        if cost is None and attempt.status is Status.PASS:
+        if cost is None and attempt.status in {Status.PASS, Status.TRANSPORT}:
             note = "what the turn cost is not a number of USD, so nothing can be held against the budget"
             attempt = Attempt(Status.FAIL, attempt.output, note=note)
         return attempt._replace(cost=cost or 0, seconds=ended.seconds)
@@ -187,8 +194,8 @@ class _Turn:
         failed = self._ended_badly(ended)
         if failed is not None:
             return failed
-        if os.path.lexists(self.result):
-            return self._of_result()
+        if ended.then[0] is not None:
+            return _of_result(ended.then[0])
         line = last_line.read(self.job.logs.out, ended.size)
         if line.fault is not None:
             return Attempt(Status.FAIL, note=f"there is no {RESULT}, and {line.fault}")
@@ -209,9 +216,9 @@ class _Turn:
             return Attempt(Status.FAIL, note=story.fault)
         if not story.ended:
             return Attempt(Status.FAIL, note="the harness ended without the event that says how its turn ended")
-        if not os.path.lexists(self.result):
+        if ended.then[0] is None:
             return Attempt(Status.FAIL, note=f"the agent left no {RESULT}")
-        return self._of_result()
+        return _of_result(ended.then[0])
 
     def _ended_badly(self, ended: Exit) -> Attempt | None:
         if ended.cause is not None:
@@ -224,30 +231,6 @@ class _Turn:
         if ended.code == _TRY_AGAIN and self._agents.command is not None:
             return Attempt(Status.TRANSPORT, note=note, transport="agent")
         return Attempt(Status.FAIL, note=note)
-
-    def _of_result(self) -> Attempt:
-        """Return what the result file says; it is the agent's, so anything may stand in its place."""
-        data = _read(self.result, _MOST_RESULT)
-        if isinstance(data, str):
-            return Attempt(Status.FAIL, note=f"{RESULT} {data}")
-        line = last_line.parse(data, RESULT)
-        if line.fault is not None:
-            return Attempt(Status.FAIL, note=line.fault)
-        return _of_value(line.value, RESULT)
-
-    def _stand_in_cost(self) -> int | None:
-        """Return what a stand-in says it cost, nothing when it says nothing, None for what is no amount."""
-        data = _read(self.cost_file, _MOST_COST)
-        if isinstance(data, str):
-            return None
-        if not data.strip():
-            return 0
-        if b"_" in data:  # Python reads 1_0 as a number
-            return None
-        try:
-            return harness.micro_dollars(float(data))
-        except ValueError:
-            return None
 
     def _given(self) -> str:
         """Return the section of the inputs, "" when there are none."""
@@ -270,6 +253,30 @@ class _Turn:
             f"## Result\n\nWhen you are done, write one JSON object{having} to the file {RESULT} in the working "
             "directory. It is the only result of this task: without it, the task has failed."
         )
+
+
+def _stand_in_cost(data: bytes | str) -> int | None:
+    """Return what a stand-in says it cost, nothing when it says nothing, None for what is no amount."""
+    if isinstance(data, str):
+        return None
+    if not data.strip():
+        return 0
+    if b"_" in data:  # Python reads 1_0 as a number
+        return None
+    try:
+        return harness.micro_dollars(float(data))
+    except ValueError:
+        return None
+
+
+def _of_result(data: bytes | str) -> Attempt:
+    """Return what the result file says; it is the agent's, so anything may stand in its place."""
+    if isinstance(data, str):
+        return Attempt(Status.FAIL, note=f"{RESULT} {data}")
+    line = last_line.parse(data, RESULT)
+    if line.fault is not None:
+        return Attempt(Status.FAIL, note=line.fault)
+    return _of_value(line.value, RESULT)
 
 
 def _of_value(value: object, what: str) -> Attempt:

@@ -39,11 +39,12 @@ def read(path: str, most: int = _MOST, *, follows: bool = False) -> bytes:
     return bytes(data)
 
 
-def end_of(path: str, most: int) -> bytes:
-    """Return the last bytes of a regular file; raises OSError."""
+def end_of(path: str, most: int, size: int) -> bytes:
+    """Return the last of the first ``size`` bytes of a regular file; raises OSError."""
     file = opener(path, os.O_RDONLY)
     try:
-        return os.pread(file, most, max(0, os.fstat(file).st_size - most))
+        start = max(0, size - most)
+        return os.pread(file, size - start, start)
     finally:
         os.close(file)
 

@@ -163,6 +163,7 @@ class Execution:
         caught = self._processes.caught
         if ended is not None and ended.cause is None and caught is not None and ended.signal == caught:
             ended = ended._replace(cause=INTERRUPTED)  # until it has a session of its own, a key reaches it too
+            self._look()  # while it still counts as running: else nobody would know that the run was stopped
         try:
             command = next(going.turn) if ended is None else going.turn.send(ended)
         except StopIteration as end:
@@ -184,10 +185,14 @@ class Execution:
         except StopIteration as end:
             folder: str = end.value
         except Refused as refusal:
+            self._look()  # it may be refused because the run is to stop
+            if self._cause is not None:
+                return Attempt(Status.FAIL, note=self._cause)
             return Attempt(Status.BLOCKED, note=str(refusal))
         job = Job(task, going.number, going.attempt, inputs, self._params, folder, logs)
         attempt = yield from self._runners[task.kind].attempt(job)
-        self._records.end_logs(logs.out, logs.err)
+        if len(self.state.wave) == 1:  # beside others, a process that has hidden whose it is lives on for a while
+            self._records.end_logs(logs.out, logs.err)
         going.is_leaving = True
         yield from self._places.leave(task, folder)
         return attempt

@@ -121,6 +121,9 @@ class Git:
         self, *arguments: str, directory: str, is_closed: bool = True, also: Mapping[str, str] = _NOTHING
     ) -> bytes:
         """Run git and return what it printed; raise GitFailed."""
+        cause = self._processes.stopped
+        if cause is not None:
+            raise GitFailed(cause, cause)
         command = self.command(*arguments, directory=directory, is_closed=is_closed, also=also)
         ended = self._processes.run(command)
         check(command, ended)

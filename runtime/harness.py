@@ -76,10 +76,10 @@ def words(model: str | None, conversation: str | None, *, is_resumed: bool) -> t
     return tuple(found)
 
 
-def read(path: str) -> Story:
-    """Return what the log of a turn says, of which at most the last MiB is read."""
+def read(path: str, size: int) -> Story:
+    """Return what the first ``size`` bytes of the log of a turn say, of which at most the last MiB is read."""
     began, conversation, last, forged = False, None, None, False
-    for event in _events(path):
+    for event in _events(path, size):
         began = True
         named = event.get("session_id")
         if isinstance(named, str) and _CURSOR.fullmatch(named):
@@ -134,10 +134,10 @@ def _passing(event: Mapping[str, Any], fault: str) -> str | None:
     return next((token for token, sign in _PASSING if sign.match(rest)), None)
 
 
-def _events(path: str) -> Iterator[dict[str, Any]]:
-    """Yield the events at the end of a log; what is none is passed over."""
+def _events(path: str, size: int) -> Iterator[dict[str, Any]]:
+    """Yield the last events of a log; what is none is passed over."""
     try:
-        lines = careful.end_of(path, _TAIL).split(b"\n")
+        lines = careful.end_of(path, _TAIL, size).split(b"\n")
     except OSError:
         return
     for line in lines:

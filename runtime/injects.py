@@ -65,6 +65,7 @@ def expand(entries: Sequence[Entry], folder: str, skip: Collection[str] = ()) ->
     but for those in the folders of ``skip`` and in git's own.
     """
     found: dict[str, Inject] = {}
+    numbers: dict[str, int] = {}
     faults = []
     left_out = {os.path.realpath(path) for path in skip} - {os.path.realpath(folder)}
     for number, entry in enumerate(entries):
@@ -72,9 +73,21 @@ def expand(entries: Sequence[Entry], folder: str, skip: Collection[str] = ()) ->
             for inject in _expand(entry, folder, left_out):
                 found.pop(inject.target, None)
                 found[inject.target] = inject
+                numbers[inject.target] = number
         except _Bad as bad:
             faults.append(Fault(number, *bad.args))
+    for target, number in numbers.items():
+        above = next((path for path in _above(target) if path in numbers), None)
+        if above is not None:
+            message = f'"{target}" needs a folder where "{above}" puts a file; give one of them another dst'
+            faults.append(Fault(max(number, numbers[above]), "path-refused", message))
     return list(found.values()), faults
+
+
+def _above(target: str) -> Iterator[str]:
+    """Yield the folders that a path lies in."""
+    while target := target.rpartition("/")[0]:
+        yield target
 
 
 class _Bad(Exception):

@@ -17,6 +17,7 @@ from crucible.runtime.process import MARK
 _LOOKS: Final = 50
 _EMPTY_LOOKS: Final = 2  # a process that just becomes another program has no environment for a moment
 _PAUSE: Final = 0.02  # seconds between two looks
+_LARGEST: Final = (1 << 31) - 1  # number of a process
 
 
 def holder(path: str) -> int | None:
@@ -25,7 +26,7 @@ def holder(path: str) -> int | None:
         number = int(careful.read(path, 20))
     except (OSError, ValueError):
         return None
-    return number if number > 1 else None
+    return number if 1 < number <= _LARGEST else None
 
 
 def end(run: int) -> None:

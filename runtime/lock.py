@@ -35,6 +35,13 @@ class Lock:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
+    def stand(self) -> None:
+        """Take the lock again where a task has removed its file; raise Held when another process was faster."""
+        if self._descriptor is not None and not _is_there(self._path, self._descriptor):
+            again = _take(self._path)
+            os.close(self._descriptor)
+            self._descriptor = again
+
     def close(self) -> None:
         """Remove the file and give the lock back."""
         if self._descriptor is not None:
@@ -49,15 +56,22 @@ class Lock:
 
 def take(path: str) -> Lock:
     """Take the lock on a file, which is made for it; raise Held while another process has it."""
+    return Lock(path, _take(path))
+
+
+def _take(path: str) -> int:
     while True:
-        descriptor = os.open(path, _FILE, 0o644)
+        try:
+            descriptor = os.open(path, _FILE, 0o644)
+        except IsADirectoryError:
+            raise _no_lock(path) from None
         try:
             _check(path, descriptor)
             has_lock = _lock_of_dead(descriptor)
             if has_lock and _is_there(path, descriptor):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
-                return Lock(path, descriptor)
+                return descriptor
             held = None if has_lock else _held(path, descriptor)
         except BaseException:
             os.close(descriptor)
@@ -102,7 +116,11 @@ def hold(folder: str) -> int | None:
 def _check(path: str, descriptor: int) -> None:
     """Refuse what a task may have put in the place of a lock."""
     if not S_ISREG(os.fstat(descriptor).st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file, as a lock is; remove it", path)
+        raise _no_lock(path)
+
+
+def _no_lock(path: str) -> OSError:
+    return OSError(errno.EINVAL, "it is no regular file, as a lock is; remove it", path)
 
 
 def lives(process: int) -> bool:

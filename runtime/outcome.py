@@ -117,6 +117,11 @@ class Result(NamedTuple):
     note: str = ""
     transport: str | None = None
 
+    @classmethod
+    def of_unrun(cls, *, is_interrupted: bool) -> "Result":
+        """Return what there is to say of a task that nobody dispatched and nothing blocked."""
+        return cls(Status.PENDING, note="the run was stopped before it began" if is_interrupted else "")
+
     @property
     def text(self) -> str:
         """Say in a line why it never ran, or what its last attempt said."""

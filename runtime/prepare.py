@@ -271,7 +271,7 @@ def _how(ended: Exit) -> str:
 def _last_line(path: str) -> str:
     """Return the last line of a log behind a colon, "" when it has none."""
     try:
-        said = careful.end_of(path, _MOST_SAID)
+        said = careful.end_of(path, _MOST_SAID, os.stat(path).st_size)
     except OSError:
         return ""
     lines = [line for line in said.decode(errors="replace").split("\n") if line.strip()]

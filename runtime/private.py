@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from crucible.runtime import careful, tree
 from crucible.runtime.git import Git, GitFailed, Steps, check
+from crucible.schemas.hashes import sha256
 
 _EXECUTABLE_ETC: Final = "filemode|symlinks|ignorecase|precomposeunicode"
 _KEPT: Final = rf"^(core\.({_EXECUTABLE_ETC}|excludesfile|attributesfile|autocrlf|eol|safecrlf)|user\.(name|email))$"
@@ -74,6 +75,7 @@ class Captures:
         self._ours = ours
         self._known: dict[str, _Repository] = {}
         self._made = 0
+        self._kept: dict[str, str] = {}  # digests of the indexes that clones are made anew by, which a task can reach
         self._captured: list[tuple[str, _Captured]] = []  # by path below the top, outer ones first
         self.prefix = ""
         self.name = os.path.basename(folder)
@@ -125,6 +127,7 @@ class Captures:
             yield from self._do("checkout-index", "--all", "--index", "--quiet", top=top, output=output, places=places)
             if not path:
                 _copy(index, f"{output}.index")
+                self._keep(output)
             yield from self._stage(captured, top, output, places)
 
     def renew_clone(self, target: str, output: str) -> Steps[bool]:
@@ -139,6 +142,8 @@ class Captures:
         with tree.opened(target) as top:
             tree.remove(top, ".git")
         kept = f"{output}.index"
+        if sha256(careful.read(kept)) != self._kept.get(output):
+            return False  # who marked a file there could hide what became of it
         places = {"GIT_DIR": captured.directory, "GIT_WORK_TREE": target, "GIT_INDEX_FILE": kept}
         bits = f"{stat.S_IMODE(os.stat(self._ours).st_mode):o}"
         command = self._git.command(directory=target, output=output, also=places)
@@ -146,11 +151,15 @@ class Captures:
         ended = yield command
         if ended.code != 0:
             return False
+        self._keep(output)
         _make_directory(target, captured)
         index = os.path.join(target, ".git", "index")
         _copy(kept, index)
         yield from self._stage(captured, target, output, {**places, "GIT_INDEX_FILE": index})
         return True
+
+    def _keep(self, output: str) -> None:
+        self._kept[output] = sha256(careful.read(f"{output}.index"))
 
     def _stage(self, captured: _Captured, top: str, output: str, places: dict[str, str]) -> Steps[None]:
         """Stage in a clone what is staged in the workspace."""

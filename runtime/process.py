@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import ceil
 from types import FrameType, TracebackType
@@ -40,7 +40,7 @@ class Command(NamedTuple):
     """What to run: a program looked up on PATH, its whole environment, and absolute paths.
 
     The files ``out`` and ``err`` are made anew and appended to; they may be the same one. Text is what
-    ``os.fsencode`` can write.
+    ``os.fsencode`` can write. ``then`` is called when the process has ended and what it left has not.
     """
 
     argv: tuple[str, ...]
@@ -48,6 +48,7 @@ class Command(NamedTuple):
     directory: str
     out: str
     err: str
+    then: Callable[[], object] | None = None
 
 
 class Exit(NamedTuple):
@@ -55,7 +56,8 @@ class Exit(NamedTuple):
 
     ``code`` is None when a signal ended it or it never started; ``cause`` says why we ended it, and
     ``fault`` why it could not be started: its ``filename`` is that of the directory, a file or the program.
-    ``size`` is how long ``out`` was when the process ended: what its leftovers print is no part of it.
+    ``size`` is how long ``out`` was when the process ended: what its leftovers print is no part of it; nor is
+    what they write elsewhere of ``then``, what the command's own ``then`` returned.
     """
 
     code: int | None
@@ -64,17 +66,18 @@ class Exit(NamedTuple):
     cause: str | None = None
     fault: OSError | None = None
     size: int = 0
+    then: Any = None
 
 
 class _Child:
     """A process that was started and not yet given back: its leader runs, or what it left is being ended."""
 
-    __slots__ = ("cause", "exit", "kill_at", "out", "pid", "started", "told")
+    __slots__ = ("cause", "command", "exit", "kill_at", "pid", "started", "told")
 
-    def __init__(self, pid: int, started: float, out: str) -> None:
+    def __init__(self, pid: int, started: float, command: Command) -> None:
         self.pid = pid
         self.started = started
-        self.out = out
+        self.command = command
         self.exit: Exit | None = None
         self.cause: str | None = None
         self.kill_at: float | None = None
@@ -157,7 +160,7 @@ class Processes:
         except ValueError as error:  # no argument, variable or path has a NUL byte, or what cannot be encoded
             self._over.append((self._last, Exit(None, fault=OSError(errno.EINVAL, str(error), command.argv[0]))))
         else:
-            self._children[self._last] = _Child(pid, started, command.out)
+            self._children[self._last] = _Child(pid, started, command)
         return self._last
 
     def wait(self, until: float | None) -> list[tuple[int, Exit]]:
@@ -302,9 +305,10 @@ class Processes:
             code = os.waitstatus_to_exitcode(status)
             size = 0
             with suppress(OSError):
-                size = os.stat(child.out).st_size
+                size = os.stat(child.command.out).st_size
             by = -code if code < 0 else None
-            child.exit = Exit(None if by else code, by, seconds, child.cause, None, size)
+            then = None if child.command.then is None else child.command.then()
+            child.exit = Exit(None if by else code, by, seconds, child.cause, None, size, then)
         return True
 
     def _press(self, child: _Child, left: list[int]) -> None:

@@ -12,6 +12,7 @@ from stat import S_IRUSR, S_ISREG, S_IWUSR
 from typing import Any, Final
 
 from crucible.runtime import state
+from crucible.runtime.lock import Lock
 from crucible.runtime.outcome import Ending, Result, Status
 from crucible.schemas.hashes import sha256
 from crucible.schemas.ir import Task, Workflow
@@ -20,6 +21,7 @@ VERSION: Final = 1
 SESSION, REPORT, LOGS, LEDGER = "session.jsonl", "report.json", "logs", "conversations.json"
 ENDINGS: Final = (".out", ".err")
 _EMPTY: Final = ".empty"
+_INPUTS: Final = "inputs-"
 _MINE: Final = S_IRUSR | S_IWUSR
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _SLUG: Final = 40
@@ -42,29 +44,30 @@ class Records:
     ``close`` writes the last event, once. Whoever holds the records closes them, whatever happens.
     """
 
-    def __init__(self, folder: str, *, reuses: bool = False) -> None:
+    def __init__(self, folder: str, lock: Lock | None = None, *, reuses: bool = False) -> None:
         """``reuses`` tells whether nobody can write into a log any more when its attempt is over."""
+        self._lock = lock
         self.problems: list[str] = []  # what could not be written, each once
         self._folder = folder
         self._is_open = True
         self._reuses = reuses
         self._spare: list[str] = []  # logs that nothing was written to
         self._empty = os.path.join(folder, _EMPTY)
-        for name in (REPORT, LEDGER, _beside(REPORT), _beside(LEDGER), _EMPTY):
-            _remove(os.path.join(folder, name))
+        for name in os.listdir(folder):
+            if name in _ANEW or name.startswith(_INPUTS):
+                _remove(os.path.join(folder, name))
         logs = os.path.join(folder, LOGS)
-        if os.path.islink(logs):
-            os.unlink(logs)
+        if os.path.islink(logs) or not os.path.isdir(logs):
+            _remove(logs)
         os.makedirs(logs, exist_ok=True)
         self._logs = logs
-        for entry in os.scandir(logs):
-            if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)
+        self._begun = os.lstat(logs)
+        self._is_link = os.path.islink(folder)
+        for name in os.listdir(logs):
+            _remove(os.path.join(logs, name))
         if reuses:
             os.close(os.open(self._empty, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444))
-        path = os.path.join(folder, SESSION)
-        _remove(path)  # never followed and never written over: a link there is somebody's mistake, or trick
-        self._session = os.open(path, _SESSION_FLAGS, 0o666)
+        self._session = os.open(os.path.join(folder, SESSION), _SESSION_FLAGS, 0o666)
 
     def event(self, kind: str, **facts: Any) -> None:
         """Write one event, whole or not at all; those after the last one are dropped."""
@@ -80,12 +83,29 @@ class Records:
                 os.ftruncate(self._session, size)
 
     def stand(self) -> None:
-        """Make the folder again where a task has removed it; the events so far are not lost."""
-        if os.path.isdir(self._logs):
-            return
+        """Make the folder again where a task has removed it; the events so far are not lost.
+
+        Raises lock.Held where another run has taken it meanwhile.
+        """
         try:
+            is_there = os.path.samestat(os.lstat(self._logs), self._begun)
+        except OSError:
+            is_there = False
+        if not is_there:
+            self._make_again()
+        if self._lock is not None:
+            with suppress(OSError):
+                self._lock.stand()
+
+    def _make_again(self) -> None:
+        try:
+            # Where a link stands now, its target is somebody else's.
+            for path in (self._folder, self._logs):
+                if os.path.islink(path) and (path == self._logs or not self._is_link):
+                    os.unlink(path)
             state.make(self._folder)
             os.makedirs(self._logs, exist_ok=True)
+            self._begun = os.lstat(self._logs)
             self._stand_session()
         except OSError as error:
             self._problem("", error)
@@ -184,7 +204,7 @@ class Records:
 
     def inputs(self, slot: int) -> str:
         """Return the path of a file for inputs; of the tasks that run at the same time, each has a slot of its own."""
-        return os.path.join(self._folder, f"inputs-{slot + 1}")
+        return os.path.join(self._folder, f"{_INPUTS}{slot + 1}")
 
     def close(self, outcome: str, reason: str) -> None:
         """Write the last event, if nobody has, and close the log."""
@@ -208,6 +228,7 @@ def make_report(
     workflow: Workflow, results: tuple[Result | None, ...], *, valid: bool, ending: Ending, spent: int, digest: str
 ) -> dict[str, Any]:
     """Return the report of a run as plain data; a task without a result was never dispatched."""
+    unrun = Result.of_unrun(is_interrupted=ending is Ending.INTERRUPTED)
     return {
         "version": VERSION,
         "valid": valid,
@@ -215,7 +236,7 @@ def make_report(
         "spent_usd": dollars(spent),
         "digest": digest,
         "tasks": [
-            {"name": task.name, "kind": task.kind, **_facts(result or Result(Status.PENDING))}
+            {"name": task.name, "kind": task.kind, **_facts(result or unrun)}
             for task, result in zip(workflow.task, results, strict=True)
         ],
     }
@@ -257,8 +278,20 @@ def _beside(name: str) -> str:
 
 
 def _remove(path: str) -> None:
-    with suppress(FileNotFoundError):
+    """Remove what is ours, whatever a task has put in its place; a link is not followed."""
+    try:
         os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        from crucible.runtime import tree
+
+        with tree.opened(os.path.dirname(path)) as parent:
+            tree.remove(parent, os.path.basename(path))
+
+
+# What a run begins anew.
+_ANEW: Final = frozenset({SESSION, REPORT, LEDGER, _beside(REPORT), _beside(LEDGER), _EMPTY})
 
 
 def _replace(path: str, data: bytes, mode: int) -> None:
@@ -271,7 +304,11 @@ def _replace(path: str, data: bytes, mode: int) -> None:
         _write(file, data)
     finally:
         os.close(file)
-    os.replace(beside, path)
+    try:
+        os.replace(beside, path)
+    except IsADirectoryError:
+        _remove(path)
+        os.replace(beside, path)
 
 
 def _write(file: int, data: bytes) -> None:

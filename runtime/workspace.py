@@ -187,7 +187,8 @@ class Workspace:
             self._captures = Captures(git, self.folder, os.path.join(self._ours(), "captures"))
         if self._refusal is None and not self._is_captured:
             self._refusal = self._renew(self._captures)
-            if self._refusal is not None and self.stock is not None and self.stock.has_frozen:
+            is_over = self._processes.stopped is not None
+            if self._refusal is not None and not is_over and self.stock is not None and self.stock.has_frozen:
                 # A frozen file that cannot be read is no reason: it is put back.
                 with suppress(OSError):
                     self.stock.put(self.folder, frozen_only=True)

@@ -39,10 +39,10 @@ def test_what_is_no_file_reads_as_nothing(tmp_path: Path, kind: str) -> None:
     """Each reader of a file that a task can replace says that there is nothing."""
     path = tmp_path / "workspace.json"
     OTHERS[kind](path)
-    for read in (careful.read, lambda place: careful.end_of(place, 10)):
+    for read in (careful.read, lambda place: careful.end_of(place, 10, 10)):
         with pytest.raises(OSError, match=r"\w"):
             read(str(path))
-    assert harness.read(str(path)) == harness.Story()
+    assert harness.read(str(path), 0) == harness.Story()
     assert leftovers.holder(str(path)) is None
     assert prepare.recorded_base(str(tmp_path), str(tmp_path)) is None
 

@@ -66,7 +66,7 @@ class Ran:
         plan_options = {name: options.pop(name) for name in ("jobs", "retries", "budget") if name in options}
         plan = make_plan(Workflow(type="custom", task=tasks), options.pop("capabilities", ()), **plan_options)
         runner = options.pop("runner", None) or ShellRunner(base(os.environ))
-        with Processes() as processes:
+        with options.pop("processes", Processes)() as processes:
             records = Records(str(state))
             display = Lines(plan.workflow, self.lines.append)
             runners = {"command": runner, "evaluate": runner}
@@ -166,6 +166,28 @@ def test_what_is_ended_is_not_tried_again(tmp_path: Path) -> None:
     ran = Ran(tmp_path, command("a", "-"), runner=runner, max_time=0.1)
     assert ran.statuses == {"a": "transport"}
     assert ran.lines == ["a  running", "a  transport  0.0 s  gone"]
+
+
+class Both(Processes):
+    """Processes of which each ends by the signal that we get in the same moment."""
+
+    def wait(self, until: float | None) -> list[tuple[int, Exit]]:
+        """Return what ended, as if a key had reached all."""
+        over = super().wait(until)
+        self.caught = signal.SIGINT
+        return [(handle, ended._replace(code=None, signal=signal.SIGINT)) for handle, ended in over]
+
+
+def test_a_key_that_ends_the_last_task_before_we_hear_of_it_is_an_interrupt(tmp_path: Path) -> None:
+    """The end of the child and the signal are seen in one look; nobody's check has failed."""
+
+    class Staying(Here):
+        def leave(self, task: Task, folder: str) -> Generator[Command, Exit, None]:
+            self.told.append(f"{task.name} left {folder}")
+            yield from ()
+
+    ran = Ran(tmp_path, command("a", "true"), processes=Both, places=Staying(tmp_path))
+    assert machine.verdict(ran.run).ending is Ending.INTERRUPTED
 
 
 def test_a_run_that_is_over_cannot_be_interrupted(tmp_path: Path) -> None:

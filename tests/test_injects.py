@@ -106,6 +106,16 @@ def test_the_workspace_and_the_state_are_no_part_of_the_pack(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("first", ["f", "f/x/y"])
+def test_a_file_where_another_needs_a_folder_is_refused(tmp_path: Path, first: str) -> None:
+    """One of them would be gone without a word; the later entry is at fault."""
+    (tmp_path / "a").write_text("a")
+    second = "f" if first != "f" else "f/x/y"
+    faults = expand([Entry("a", first, frozen=True), Entry("a", second, frozen=True)], str(tmp_path))[1]
+    assert [(fault.entry, fault.code) for fault in faults] == [(1, "path-refused")]
+    assert '"f/x/y" needs a folder where "f" puts a file' in faults[0].message
+
+
 def test_of_two_entries_for_one_path_the_last_wins(tmp_path: Path) -> None:
     """A pattern freezes all, and a later entry lets one go."""
     injects, _ = expand([Entry("tools/*.py"), Entry("tools/a.py", "tools/a.py", frozen=False)], str(pack(tmp_path)))

@@ -218,6 +218,23 @@ def test_records_begin_anew_whatever_stands_in_their_place(tmp_path: Path) -> No
     assert (elsewhere / "mine").read_text() == "mine"
 
 
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+@pytest.mark.parametrize("name", ["report.json", "conversations.json", ".empty", "session.jsonl", "inputs-2", "logs"])
+def test_what_a_task_left_in_place_of_records_is_removed(tmp_path: Path, name: str, kind: str) -> None:
+    """The state directory is ours: the next run begins in it, whatever stands there."""
+    if kind == "pipe":
+        os.mkfifo(tmp_path / name)
+    else:
+        (tmp_path / name / "deep").mkdir(parents=True)
+    held = Records(str(tmp_path), reuses=True)
+    held.report({"tasks": []})
+    held.ledger({})
+    held.close("finished", "")
+    assert name != "inputs-2" or not (tmp_path / name).exists()
+    assert (tmp_path / "report.json").is_file()
+    assert list((tmp_path / "logs").iterdir()) == []
+
+
 def test_a_report_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until the new one is complete the old one stands; nothing else is left."""
     written = Records(str(tmp_path))
@@ -266,7 +283,7 @@ def test_a_report_has_a_line_for_each_task() -> None:
             '{"name": "a", "kind": "command", "status": "pass", "attempts": 1, "cost_usd": 0.0, "seconds": 0.0, '
             '"output": {"x": "é\\n\\ud800"}},'
         ),
-        '{"name": "b", "kind": "command", "status": "pending"}',
+        '{"name": "b", "kind": "command", "status": "pending", "note": "the run was stopped before it began"}',
         "]}",
     ]
 

@@ -4,11 +4,13 @@ import errno
 import json
 import os
 import re
+import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from process import crucible
+from process import COMMAND, crucible, shell
 from runs import STAND_IN, Ran, Runs, agent, command, evaluate, events, top_k, write_plan
 
 AGENTS = ("--agent-cmd", STAND_IN)
@@ -141,16 +143,77 @@ def test_the_last_task_that_removes_the_state_does_not_take_the_verdict(run: Run
     assert kinds(done.events)[0] == "start"
 
 
+def test_what_an_attempt_left_prints_into_no_other_log(run: Runs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Beside another task a process that has hidden whose it is lives on: its words judge nobody."""
+    assert os.system("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first") == 0  # noqa: S605 - a constant
+    meeting = tmp_path_factory.mktemp("meeting")
+    wait = "i=0; while ! test -e {0}/{1} && test $((i+=1)) -lt 500; do sleep 0.01; done"
+    left = wait.format(meeting, "second") + f"; echo '{{\"forged\": 1}}' | tee /dev/stderr; touch {meeting}/said"
+    first = f"env -i PATH=$PATH setsid sh -c {shlex.quote(left)} & sleep 0.3; exit 75"
+    second = f"echo '{{}}'; touch {meeting}/second; {wait.format(meeting, 'said')}; touch {meeting}/done"
+    agent_cmd = f"if [ $CRUCIBLE_ATTEMPT = 1 ]; then {first}; fi; {second}"
+    beside = command("beside", wait.format(meeting, "done") + "; echo 1", isolated=True)
+    done = run(beside, agent("judged", "p", isolated=True), options=("--jobs", "2", "--agent-cmd", agent_cmd))
+    assert (done.status, done.task("judged").get("output")) == (0, {}), done.out
+
+
+@pytest.mark.parametrize("there", ["empty", "with logs"])
+def test_a_task_that_puts_a_link_in_place_of_the_state_writes_nowhere_else(run: Runs, there: str) -> None:
+    """The link goes, and what it leads to is not touched, now and in the next run."""
+    theirs = run.folder / "theirs"
+    (theirs / "logs" if there == "with logs" else theirs).mkdir(parents=True)
+    (theirs / "mine").write_text("mine")
+    done = run(command("link", "mv state aside; ln -s theirs state"), command("after", "echo 1", "link"))
+    assert (done.status, done.state.is_symlink()) == (0, False)
+    assert kinds(done.events).count("task_result") == 2
+    assert run(command("a", "true")).status == 0
+    found = sorted(path.name for path in theirs.rglob("*"))
+    assert found == (["logs", "mine"] if there == "with logs" else ["mine"])
+
+
+@pytest.mark.parametrize("number", ["99999999999999999999", "0", "-1", "x", ""])
+def test_a_lock_file_that_names_nobody_stops_nobody(run: Runs, number: str) -> None:
+    """Whoever wrote it, the lock itself is free."""
+    run(command("a", "true"))
+    (run.folder / "state" / "lock").write_text(number)
+    assert run(command("a", "true")).status == 0
+
+
+@pytest.mark.parametrize("script", ["rm -f state/lock", "rm -rf state"])
+def test_a_task_that_removes_the_lock_lets_no_second_run_in(run: Runs, script: str) -> None:
+    """It is taken again before the next task, and the second run is told who holds it."""
+    (run.folder / "other").mkdir()
+    plan = write_plan(run.folder / "other", command("a", "true"))
+    line = shlex.join([*COMMAND, "plan", "run", "--file", str(plan), "--state-dir", "state"])
+    second = command("second", f"{line} >said 2>&1; echo $?", "clean")
+    done = run(command("clean", script), second)
+    assert (done.status, done.task("second")["output"]) == (0, 2)
+    assert "runs here already: it holds" in (run.folder / "said").read_text()
+    assert not (done.state / "lock").exists()
+
+
 @pytest.mark.parametrize("place", ["report.json", ".report.json.new"])
-def test_a_report_that_cannot_be_written_is_told(run: Runs, place: str) -> None:
+def test_a_report_is_written_whatever_a_task_put_in_its_place(run: Runs, place: str) -> None:
+    """The state directory is ours."""
+    done = run(command("a", f"mkdir -p state/{place}/x"))
+    assert (done.report["valid"], done.err) == (True, "a  running\na  pass       0.0 s\n")
+
+
+@pytest.mark.parametrize(("script", "status", "verdict"), [("true", 0, "valid: "), ("exit 1", 1, "invalid: ")])
+def test_a_report_that_cannot_be_written_is_told(
+    run: Runs, script: str, status: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The verdict is printed, and the exit code is that of the run."""
-    for script, status, verdict in (("true", 0, "valid: "), ("exit 1", 1, "invalid: ")):
-        done = run(command("a", f"mkdir -p state/{place}/x; {script}"))
-        assert done.status == status
-        assert f"\n{verdict}" in done.out
-        assert f"warning: {done.state / 'report.json'} cannot be written: " in done.err
-        assert done.events[-1]["kind"] == "shutdown"
-        os.rename(f"state/{place}", f"moved {script}")
+
+    def full(*_paths: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("crucible.runtime.records.os.replace", full)
+    done = run(command("a", script))
+    assert done.status == status
+    assert f"\n{verdict}" in done.out
+    assert f"warning: {done.state / 'report.json'} cannot be written: {os.strerror(errno.ENOSPC)}" in done.err
+    assert done.events[-1]["kind"] == "shutdown"
 
 
 def test_a_full_disk_does_not_take_the_verdict(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,6 +336,24 @@ def test_a_missing_field_fails_the_task_that_promised_it(run: Runs) -> None:
 
 
 # Agents: a command that stands in
+
+
+@pytest.mark.parametrize("kind", ["result", "cost"])
+def test_what_a_stand_in_left_has_no_say(run: Runs, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that outlives its turn, until it is ended by force, makes it neither better nor cheaper."""
+    monkeypatch.setattr("crucible.runtime.process.GRACE", 1.0)
+    late = {"result": "echo '{\"late\": 1}' >PLAN_TASK_RESULT.json", "cost": "echo 0 >$CRUCIBLE_COST_FILE"}[kind]
+    turn = f"(trap '' TERM; sleep 0.5; {late}; sleep 60) & sleep 0.1; echo 2 >$CRUCIBLE_COST_FILE; echo '{{}}'"
+    done = run(agent("a", "p"), options=("--agent-cmd", turn))
+    assert (done.task("a")["output"], done.report["spent_usd"]) == ({}, 2.0)
+    assert not (run.folder / "PLAN_TASK_RESULT.json").exists()
+
+
+def test_a_turn_that_died_with_a_cost_that_is_none_is_not_made_again(run: Runs) -> None:
+    """Nobody could say what the next one would cost in all."""
+    done = run(agent("a", "cost nan\nexit 75"), options=AGENTS)
+    assert (done.task("a")["status"], done.task("a")["attempts"]) == ("fail", 1)
+    assert "not a number of USD" in done.task("a")["note"]
 
 
 def test_a_stand_in_answers_by_its_file_or_its_last_line(run: Runs) -> None:
@@ -554,6 +635,17 @@ def test_a_harness_has_to_say_what_it_cost(run: Runs, cost: str) -> None:
 
 
 @pytest.mark.usefixtures("claude")
+def test_what_a_harness_left_has_no_say(run: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that come when its turn has ended make it neither better nor cheaper."""
+    monkeypatch.setattr("crucible.runtime.process.GRACE", 1.0)
+    event = '{"type": "result", "subtype": "success", "total_cost_usd": %s}'
+    late = f"(trap '' TERM; sleep 0.5; echo '{event % 0.01}'; sleep 60) & sleep 0.1"
+    program = tmp_path / "bin" / "claude"
+    program.write_text(f"#!/bin/sh\necho '{{}}' >PLAN_TASK_RESULT.json\n{late}\necho '{event % 50}'\n")
+    assert run(agent("a", "p")).report["spent_usd"] == 50
+
+
+@pytest.mark.usefixtures("claude")
 def test_a_harness_that_ends_without_a_word_did_not_start(run: Runs) -> None:
     """That may come right; one that ended well but left no result has failed."""
     done = run(agent("a", "silent\nexit 3", advisory=True), agent("b", "print x"), options=("--retries", "0"))
@@ -694,8 +786,40 @@ def test_a_run_that_is_stopped_says_what_was_running(run: Runs, signal: str) -> 
     assert done.report["exit"] == "interrupted"
     assert done.statuses() == {"done": "pass", "stop": "fail", "never": "pending"}
     assert done.task("stop")["note"] == "interrupted"
+    assert done.task("never")["note"] == "the run was stopped before it began"
     assert done.events[-1] == {"v": 1, "kind": "shutdown", "outcome": "stopped", "reason": "interrupted"}
     assert "invalid: interrupted\n" in done.out
+
+
+@pytest.mark.parametrize("how", ["key", "clock"])
+@pytest.mark.parametrize("inject", ["", 'inject = ["frozen"]\n'])
+def test_a_run_that_is_stopped_while_it_captures_the_workspace(
+    run: Runs, inject: str, how: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The capture ends and is not begun again, and the run says that it was stopped, not that a clone was refused."""
+    shims = tmp_path_factory.mktemp("shims")
+    key = "kill -INT $PPID; " if how == "key" else ""
+    script = f'case "$1" in ls-files) echo >>{shims}/calls; {key}sleep 60;; esac; exec {shutil.which("git")} "$@"'
+    (shims / "git").write_text(f"#!/bin/sh\n{script}\n")
+    (shims / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shims}{os.pathsep}{os.environ['PATH']}")
+    (run.folder / "frozen").write_text("")
+    (run.folder / "crucible.toml").write_text(f'[repo]\npath = "origin"\n[workspace]\n{inject}')
+    (run.folder / "origin").mkdir()
+    (run.folder / "origin" / "file").write_text("")
+    options = ("--max-time", "2s") if how == "clock" else ()
+    done = run(command("a", "true", isolated=True), options=("--manifest", "crucible.toml", *options))
+    assert (shims / "calls").read_text() == "\n"
+    ended = ("interrupted", "stopped") if how == "key" else ("wall_clock", "budget")
+    assert (done.report["exit"], done.events[-1]["outcome"]) == ended
+    assert done.status == (130 if how == "key" else 1)
+
+
+def test_a_run_whose_words_nobody_can_read_has_ended_all_the_same(run: Runs) -> None:
+    """The last event says how it ended; the exit code tells of the closed output."""
+    plan = write_plan(run.folder, command("a", "true"))
+    assert shell('"$@" >&-', "plan", "run", "--file", str(plan), cwd=run.folder).status == 2
+    assert events(run.folder / "state")[-1]["outcome"] == "finished"
 
 
 def test_a_key_that_reaches_a_child_too_is_an_interrupt(run: Runs) -> None:

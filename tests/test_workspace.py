@@ -543,9 +543,19 @@ def _remove_all(used: Path) -> None:
     used.rename(used.parent / "aside")
 
 
+def _hide_in_our_index(used: Path) -> None:
+    (used / "a.txt").write_text("z\n")
+    ours = used.parents[1]
+    found = {"GIT_DIR": str(ours / "captures/1.git"), "GIT_WORK_TREE": str(used)}
+    index = ours / f"{used.parent.name}.git.index"
+    line = ["git", "update-index", "--skip-worktree", "a.txt"]
+    subprocess.run(line, cwd=used, env={**os.environ, **found, "GIT_INDEX_FILE": str(index)}, check=True)
+
+
 @pytest.mark.parametrize(
     "use",
     [
+        _hide_in_our_index,
         _edit_and_hide, _commit_and_ignore, _make_repository, _remove_git, _close_folders, _share_folder, _link_folder,
         _link_top, _remove_all,
     ],

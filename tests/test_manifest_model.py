@@ -151,7 +151,7 @@ def walk(schema: dict[str, Any], path: Path = ()) -> Iterator[tuple[Path, dict[s
 
 
 KEYS = list(walk(DOCUMENT))
-VALID = {("agent", "env", "a.b"): "value", ("workspace", "inject", 0): "measure.sh"}
+VALID: dict[Path, object] = {("agent", "env", "a.b"): "value", ("workspace", "inject", 0): "measure.sh"}
 
 
 def example(path: Path, schema: dict[str, Any]) -> Any:
@@ -210,7 +210,9 @@ def put(data: Any, path: Path, value: Any, key: str | None = None) -> Any:
 
 def said(written: Written) -> list[tuple[str, tuple[int, int] | None]]:
     """Return the codes and the places of what is wrong in a manifest."""
-    return [(each.code, each.span and tuple(each.span.begin)) for each in found_in(written.text)]
+    return [
+        (each.code, each.span and (each.span.begin.line, each.span.begin.column)) for each in found_in(written.text)
+    ]
 
 
 def found_in(text: str) -> list[Diagnostic]:
@@ -309,7 +311,7 @@ def test_tables_of_others_are_not_looked_into() -> None:
 # The schema and its quick reader
 
 
-STRICT = validators.extend(
+STRICT = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _checker, each: isinstance(each, int) and not isinstance(each, bool)

@@ -312,9 +312,22 @@ class _Checking:
             if manifest.world.apply_cmd is not None:
                 for code, message in measured_path.of_apply(manifest.world.apply_cmd, workspace, files):
                     yield self._warning(code, message, self._place(("world", "apply_cmd")))
+        yield from self._reachable()
         if judge is not None and judge.selftest is None:
             message = "the gate was never seen to tell good from bad; give [judge.selftest] a good_cmd and a bad_cmd"
             yield self._warning("selftest-missing", message, self._positions.table(("judge",)))
+
+    def _reachable(self) -> "Iterator[Diagnostic]":
+        """Warn of frozen files whose source an agent can edit: a run has its own copy, the next one the edited file."""
+        workspace = os.path.abspath(self._path(self._manifest.workspace.dir))
+        for inject in self._manifest.workspace.injects:
+            source = os.path.abspath(self._path(inject.src))
+            if inject.frozen and os.path.commonpath((workspace, source)) == workspace:
+                message = (
+                    f'"{inject.src}" comes from the workspace, where an agent can edit it for the next run; '
+                    "keep it outside, and name it by { src, dst }"
+                )
+                yield self._warning("gate-editable", message, self._place(("workspace", "inject", inject.index)))
 
     def _script(self, name: str) -> str | None:
         """Return the text of a script of the pack."""

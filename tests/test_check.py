@@ -412,6 +412,19 @@ def test_a_gate_that_the_agent_can_edit_is_warned_of(pack: Manifests) -> None:
     assert told.report["probe"]["selftest"]["passed"] is True
 
 
+@pytest.mark.parametrize(("src", "codes"), [("measure.sh", ["gate-editable"]), ("/bin/sh", []), ("{o}", [])])
+def test_a_frozen_file_that_comes_from_the_workspace_is_warned_of(
+    pack: Manifests, src: str, codes: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """One run has its copy; what a candidate made of it, the next one takes for the gate."""
+    outside = tmp_path_factory.mktemp("outside") / "measure.sh"
+    outside.write_text(MEASURE)
+    inject = f'dir = "."\ninject = [{{ src = "{src.format(o=outside)}", dst = "measure.sh" }}]'
+    told = pack.static(PROVEN.replace('inject = ["measure.sh"]', inject), measure__sh=MEASURE)
+    assert told.codes == codes
+    assert not codes or told.at("gate-editable") == "5:11"
+
+
 def test_a_layer_between_registries_is_warned_of_at_the_apply_command(pack: Manifests) -> None:
     """The script that it runs is read."""
     world = '[world]\napply_cmd = "./deploy.sh"\n'

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from crucible.compiler import beside, manifest_model, measured_path
+from crucible.compiler import beside, manifest_reading, measured_path
 from crucible.compiler.exposure import Source, exposure
 from crucible.compiler.facts import ManifestFacts
 from crucible.compiler.frontend.limits import LIMITS
@@ -58,7 +58,7 @@ def check(path: str) -> Checked:
     text, problems = _text(data, path)
     manifest = None
     if text is not None:
-        manifest, problems = manifest_model.read(text, path)
+        manifest, problems = manifest_reading.read(text, path)
     if text is None or manifest is None or isinstance(data, Refusal):
         return Checked(None, problems, {} if text is None else {path: text})
     checking = _Checking(manifest, data)
@@ -87,13 +87,13 @@ def disclosed(path: str) -> Checked:
     text, problems = _text(data, path)
     if text is None or isinstance(data, Refusal):
         return Checked(None, problems, {})
-    manifest, problems = manifest_model.read(text, path)
+    manifest, problems = manifest_reading.read(text, path)
     if manifest is None:
         return Checked(None, problems, {path: text})
     content, findings, places = find_workflow(dict(manifest.data), locate(text), "toml")
     workflow = content if isinstance(content, Workflow) else None
     problems += to_diagnostics(findings, places, path)
-    problems += [*manifest_model.for_lane(manifest, manifest.lane), *_of_params(manifest, data, workflow)]
+    problems += [*manifest_reading.for_lane(manifest, manifest.lane), *_of_params(manifest, data, workflow)]
     diagnostics = at_most(arrange(problems), LIMITS.mistakes, path)
     if has_errors(diagnostics):
         return Checked(manifest, diagnostics, {path: text})
@@ -144,7 +144,7 @@ def _of_params(manifest: Manifest, data: bytes, workflow: Workflow | None) -> li
         if declarations is None:
             return []  # what is wrong with them, a compile says
         names = declarations.names
-    return manifest_model.unknown_params(manifest, names)
+    return manifest_reading.unknown_params(manifest, names)
 
 
 class _Checking:
@@ -171,7 +171,7 @@ class _Checking:
         """Look at the workflow, then at the files that are named, then at the gate."""
         facts = ManifestFacts(self._manifest.path, self._data)
         self._compile(facts)
-        self.of_manifest += manifest_model.for_lane(self._manifest, self.lane)
+        self.of_manifest += manifest_reading.for_lane(self._manifest, self.lane)
         self.of_manifest += _of_params(self._manifest, self._data, self.workflow)
         self._files()
         self.of_manifest += self._gate(facts.workspace())

@@ -89,7 +89,7 @@ def read(
     else:
         launch = _compile(path, data, (manifest, held), params, persist=can_persist)
     if facts is not None and launch.workflow is not None:
-        from crucible.compiler.manifest_model import for_lane
+        from crucible.compiler.manifest_reading import for_lane
 
         problems = [*problems, *for_lane(facts, launch.workflow.type)]
     problems = arrange([*launch.diagnostics, *problems])
@@ -245,10 +245,10 @@ def _facts(data: bytes | Refusal, path: str, texts: dict[str, str]) -> tuple["Ma
         decoded, diagnostics = decode(data, path)
         if decoded is None:
             return None, diagnostics
-    from crucible.compiler import manifest_model
+    from crucible.compiler import manifest_reading
 
     texts[path] = text
-    return manifest_model.read(text, path)
+    return manifest_reading.read(text, path)
 
 
 def _can_persist(facts: "Manifest | None") -> bool:

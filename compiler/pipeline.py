@@ -178,17 +178,17 @@ def _read_by_hand(data: bytes, path: str, options: Options) -> Compiled:
 
 def _with_keys(compiled: Compiled, found: _ByHand, path: str, options: Options) -> Compiled:
     """Add to what is said of a [workflow] what is wrong in the manifest around it."""
-    from crucible.compiler import manifest_model
+    from crucible.compiler import manifest_reading
 
     if found.tables is None or found.text is None or found.places is None:
         return compiled
-    facts, problems = manifest_model.judge(found.tables, found.places.positions, found.text, path)
+    facts, problems = manifest_reading.judge(found.tables, found.places.positions, found.text, path)
     with _open_pack(path, options) as pack:
         is_known = facts.lane is not None or not pack.has(_ROOT)  # of a source that is yet to be compiled it is not
     if is_known:
-        problems += manifest_model.for_lane(facts, facts.lane)
+        problems += manifest_reading.for_lane(facts, facts.lane)
     if compiled.workflow is not None:
-        problems += manifest_model.unknown_params(facts, compiled.workflow.params or ())
+        problems += manifest_reading.unknown_params(facts, compiled.workflow.params or ())
     diagnostics = at_most(arrange([*compiled.diagnostics, *problems]), options.limits.mistakes, path)
     workflow = None if has_errors(diagnostics) else compiled.workflow
     return compiled._replace(workflow=workflow, diagnostics=diagnostics, texts={path: found.text, **compiled.texts})

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packs import write
 
-from crucible.compiler import launch, manifest_model
+from crucible.compiler import launch, manifest_model, manifest_reading
 from crucible.compiler.frontend.pack import Refusal
 from crucible.compiler.launch import CannotRead, Launch
 from crucible.compiler.manifest import render_block
@@ -541,7 +541,7 @@ TABLES = st.dictionaries(st.sampled_from(["repo", "workspace", "agent", "judge",
 @given(TABLES)
 def test_every_manifest_is_read_and_none_raises(tables: dict[str, object]) -> None:
     """Whatever its values: what is wrong has a place."""
-    found, problems = manifest_model.read(tomlkit.dumps(tables), "crucible.toml")
+    found, problems = manifest_reading.read(tomlkit.dumps(tables), "crucible.toml")
     assert found is not None
     assert all(each.span is not None for each in problems)
 
@@ -549,6 +549,6 @@ def test_every_manifest_is_read_and_none_raises(tables: dict[str, object]) -> No
 @given(st.integers(0, len(MANIFEST)), st.integers(0, 12), st.text('[]{}"=.,\n\\#aé\0 1', max_size=6))
 def test_every_text_near_a_manifest_is_read_and_none_raises(begin: int, length: int, other: str) -> None:
     """A change anywhere."""
-    found, problems = manifest_model.read(MANIFEST[:begin] + other + MANIFEST[begin + length :], "crucible.toml")
+    found, problems = manifest_reading.read(MANIFEST[:begin] + other + MANIFEST[begin + length :], "crucible.toml")
     assert found is not None or problems
     assert all(each.span is not None for each in problems)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, validators
 
-from crucible.compiler import manifest_model
-from crucible.compiler.manifest_model import Output, admits, for_lane, read, unknown_params
+from crucible.compiler import manifest_faults, manifest_model
+from crucible.compiler.manifest_model import Output
+from crucible.compiler.manifest_reading import admits, for_lane, read, unknown_params
 from crucible.schemas import registry
 from crucible.schemas.diagnostic import Diagnostic
 from crucible.schemas.span import Span
@@ -407,7 +408,7 @@ def test_a_lane_needs_its_tables(lane: str | None, missing: int) -> None:
     assert manifest is not None
     assert problems == []
     found = for_lane(manifest, lane)
-    assert [(each.code, each.span) for each in found] == [("missing-key", manifest_model.TOP)] * missing
+    assert [(each.code, each.span) for each in found] == [("missing-key", manifest_faults.TOP)] * missing
     whole, problems = read('[repo]\npath = "."\n' + JUDGE, "crucible.toml")
     assert whole is not None
     assert problems == []

@@ -3,14 +3,18 @@
 import argparse
 import json
 import os
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from crucible.cli.amounts import seconds_of
+from crucible.cli.frozen import as_held, state_of
 from crucible.cli.output import (
     UNREADABLE,
+    WRONG_USAGE,
+    Usage,
     failed,
     product,
-    relative,
     remark,
     remark_printed,
     report_text,
@@ -19,7 +23,7 @@ from crucible.cli.output import (
 from crucible.compiler.check import Checked, check
 from crucible.compiler.launch import CannotRead
 from crucible.compiler.output.report import harmless, one_json_object, summary, to_json
-from crucible.schemas.diagnostic import Diagnostic, Related, arrange, brief, has_errors
+from crucible.schemas.diagnostic import Diagnostic, Related, Severity, arrange, brief, has_errors
 
 if TYPE_CHECKING:
     from crucible.compiler.manifest_model import Manifest
@@ -37,23 +41,29 @@ _TASK_MODE: Final = (
 def run(arguments: argparse.Namespace) -> int:
     """Check and report; exit code 1 for an error, 130 when somebody stopped it. Warnings fail nothing."""
     style = "json" if arguments.json else "text"
-    path = relative(arguments.manifest)
     try:
-        checked = check(path)
+        checked = as_held(check, arguments)
+        seconds_of(arguments.max_time)
+    except Usage as error:
+        return failed(WRONG_USAGE, str(error), style, to_stdout=arguments.json)
     except CannotRead as error:
         message = unreadable(error.path, error.reason, "crucible.toml")
         return failed(UNREADABLE, message, style, to_stdout=arguments.json)
     remark_printed(checked.printed)
     found = _Found(checked.diagnostics, None, None)
     if checked.manifest is not None:
-        pack = _Pack(checked.manifest)
+        pack = _Pack(checked.manifest, arguments)
         injects, faults = pack.injects()
+        told = {each.span and each.span.begin.line for each in checked.diagnostics if each.code == "path-refused"}
+        faults = [
+            each for each in faults if each.code != "path-refused" or (each.span and each.span.begin.line) not in told
+        ]
         found = found._replace(diagnostics=[*checked.diagnostics, *faults])
         may_run = not arguments.static and checked.manifest.judge is not None
         probed = pack.probe(injects) if may_run and not has_errors(found.diagnostics) else None
         if probed is not None and probed.stopped is not None:
-            remark(f"crucible: {harmless(probed.stopped)}\n")
-            return INTERRUPTED
+            remark(f"crucible: the gate was {harmless(probed.stopped)}\n")
+            return INTERRUPTED if probed.stopped == "interrupted" else 1
         wrong = [] if probed is None else pack.diagnostics(probed)
         identity = None if faults else pack.identity(injects, probed)
         found = _Found([*found.diagnostics, *wrong], probed, identity)
@@ -81,11 +91,12 @@ class _Found(NamedTuple):
 class _Pack:
     """A manifest with the folders that a run of it would use."""
 
-    def __init__(self, manifest: "Manifest") -> None:
+    def __init__(self, manifest: "Manifest", arguments: argparse.Namespace) -> None:
         self._manifest = manifest
+        self._max_time = seconds_of(arguments.max_time)
         self._folder = os.path.abspath(manifest.folder)
         self._workspace = os.path.normpath(os.path.join(self._folder, manifest.workspace.dir))
-        self._state = os.path.join(self._folder, "state")
+        self._state = state_of(arguments, manifest)
 
     def injects(self) -> "tuple[list[Inject], list[Diagnostic]]":
         """Return the files that come into the workspace, and what is wrong with their entries."""
@@ -117,6 +128,8 @@ class _Pack:
             gate = gate._replace(**judge.selftest._asdict())
         site = Site(self._origin(), self._workspace, self._state, injects)
         with Processes() as processes:
+            if self._max_time is not None:
+                processes.limit = (time.monotonic() + self._max_time, "ended by --max-time")
             return probe(gate, site, os.environ, processes)
 
     def _origin(self) -> "Origin":
@@ -137,6 +150,12 @@ class _Pack:
                 message = f"the gate gives no reading: {_one_line(reason)}"
                 place = manifest.place("judge", "measure_cmd")
                 found.append(Diagnostic("gate-unreadable", message, manifest.path, place, related))
+        reading = None if probed.measured is None else probed.measured.reading
+        if probed.fault is None and reading is not None and not reading.valid and probed.selftest is None:
+            note = f": {_one_line(reading.note)}" if reading.note else ""
+            message = f"the gate takes the untouched workspace for invalid, so it was never seen to measure{note}"
+            place = manifest.place("judge", "measure_cmd")
+            found.append(Diagnostic("gate-unreadable", message, manifest.path, place, severity=Severity.WARNING))
         if probed.selftest is not None and not probed.selftest.passed:
             message = _one_line(probed.selftest.why)
             found.append(Diagnostic("selftest-failed", message, manifest.path, manifest.place("judge", "selftest")))

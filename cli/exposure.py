@@ -2,7 +2,8 @@
 
 import argparse
 
-from crucible.cli.output import UNREADABLE, failed, product, relative, remark, report_text, unreadable
+from crucible.cli.frozen import as_held
+from crucible.cli.output import UNREADABLE, WRONG_USAGE, Usage, failed, product, remark, report_text, unreadable
 from crucible.compiler.check import disclosed
 from crucible.compiler.launch import CannotRead
 
@@ -10,7 +11,9 @@ from crucible.compiler.launch import CannotRead
 def run(arguments: argparse.Namespace) -> int:
     """Print the disclosure; exit code 1, and nothing printed, for a manifest with a mistake."""
     try:
-        found = disclosed(relative(arguments.manifest))
+        found = as_held(disclosed, arguments)
+    except Usage as error:
+        return failed(WRONG_USAGE, str(error), arguments.format, to_stdout=False)
     except CannotRead as error:
         message = unreadable(error.path, error.reason, "crucible.toml")
         return failed(UNREADABLE, message, arguments.format, to_stdout=False)

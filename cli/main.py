@@ -167,6 +167,9 @@ def _add_exposure(plans: _Commands) -> None:
         epilog="example:\n  crucible plan exposure --manifest crucible.toml",
     )
     exposure.add_argument("--manifest", required=True, metavar="M", help="the crucible.toml of the pack")
+    exposure.add_argument(
+        "--state-dir", metavar="D", help="where runs keep their state (default: state beside the file)"
+    )
     _add_format(exposure)
     exposure.set_defaults(run="exposure")
 
@@ -192,6 +195,8 @@ def _add_check(commands: _Commands) -> None:
     check.add_argument("--manifest", required=True, metavar="M", help="the crucible.toml of the pack")
     check.add_argument("--json", action="store_true", help="print one JSON object on standard output")
     check.add_argument("--static", action="store_true", help="run nothing of the pack")
+    check.add_argument("--max-time", metavar="D", help="when the gate is ended, such as 90s or 15m")
+    check.add_argument("--state-dir", metavar="D", help="where runs keep their state (default: state beside the file)")
     check.set_defaults(run="check")
 
 

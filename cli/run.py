@@ -90,60 +90,23 @@ class _Command:
         persist = True if self._agent_cmd is not None else None
         launch = read(path, self._source.data, manifest=self._manifest, params=self._params, persist=persist)
         manifest = launch.manifest
-        frozen = None if manifest is None else self._frozen(manifest)
-        if frozen is None:
+        if manifest is None:
+            return launch
+        from crucible.cli.frozen import frozen
+
+        held = frozen(manifest, self._state_folder(manifest))
+        if held.note:
+            self._notes.append(held.note)
+        if held.data is None:
             return launch
         return read(
             path,
             self._source.data,
             manifest=self._manifest,
-            manifest_data=frozen,
+            manifest_data=held.data,
             params=self._params,
             persist=persist,
         )
-
-    def _frozen(self, manifest: "Manifest") -> bytes | None:
-        """Return the manifest of the base commit, None where the file as it is holds."""
-        from crucible.runtime.prepare import RECORD, recorded
-
-        state = self._state_folder(manifest)
-        known = recorded(state)
-        path = os.path.realpath(manifest.path)
-        # Where an earlier run knows the workspace, the file has no say in whether it lies there.
-        if known is None or not path.startswith(os.path.join(known.workspace, "")):
-            if not manifest.is_inside_workspace():
-                return None
-            folder = os.path.realpath(_workspace(manifest))
-            base = known.commit if known is not None and known.workspace == folder else None
-        else:
-            folder, base = known
-        found = None if base is None else self._at_base(folder, base, path, os.path.join(state, RECORD))
-        if found is None:
-            self._notes.append(
-                f"{manifest.path} lies in the workspace that it is for, which has no base commit with it yet; "
-                "this run trusts the file as it is"
-            )
-        elif manifest.text.encode() != found:
-            self._notes.append(
-                f"{manifest.path} lies in the workspace that it is for and differs from that of the base commit "
-                f"{base}, which holds; to trust the file as it is, remove {relative(os.path.join(state, RECORD))}"
-            )
-        return found
-
-    @staticmethod
-    def _at_base(folder: str, base: str, path: str, record: str) -> bytes | None:
-        """Return a file of the workspace at its base commit, None where that does not have it; raise Usage."""
-        from crucible.compiler.revisions import NoRevision, Repository
-
-        try:
-            with Repository(folder) as repository:
-                return repository.tree(base).read(repository.prefix + os.path.relpath(path, folder))
-        except NoRevision as error:
-            message = (
-                f"the manifest of the base commit {base} holds, and that cannot be read in {folder}: {error}; "
-                f"remove {relative(record)} if the file as it is may be trusted"
-            )
-            raise Usage(message) from None
 
     def _state_folder(self, manifest: "Manifest | None") -> str:
         """Return where the state of the run is kept."""

@@ -23,9 +23,15 @@ class Compared(NamedTuple):
 
 
 def source_of(text: str, path: str) -> str | None:
-    """Return the path of the source that a manifest was compiled from, or the usual one; None where neither is."""
+    """Return the path of the usual source, or else of the one that a manifest says it was compiled from.
+
+    In this order: what a manifest says of itself hides no check that stands in workflow.star.
+    """
     folder = os.path.dirname(path)
-    names = (manifest.generated_from(text), SOURCE)
+    usual = os.path.join(folder, SOURCE)
+    if os.path.lexists(usual):  # what is no file there is said, not passed over
+        return usual
+    names = (manifest.generated_from(text),)
     return next((at for name in names if name and os.path.isfile(at := os.path.join(folder, name))), None)
 
 

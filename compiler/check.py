@@ -52,9 +52,12 @@ class Checked(NamedTuple):
     exposure: dict[str, Any] | None = None
 
 
-def check(path: str) -> Checked:
-    """Check the manifest in a file, and its pack. Raises CannotRead when it cannot be read at all."""
-    data = _read(path)
+def check(path: str, held: bytes | None = None) -> Checked:
+    """Check the manifest in a file, or the text that is held to in its place, and its pack.
+
+    Raises CannotRead when it cannot be read at all.
+    """
+    data = _read(path) if held is None else held
     text, problems = _text(data, path)
     manifest = None
     if text is not None:
@@ -81,9 +84,9 @@ def check(path: str) -> Checked:
     )
 
 
-def disclosed(path: str) -> Checked:
-    """Read what a manifest discloses; nothing of the pack is evaluated. Raises CannotRead as ``check`` does."""
-    data = _read(path)
+def disclosed(path: str, held: bytes | None = None) -> Checked:
+    """Read what a manifest discloses, as ``check`` does; nothing of the pack is evaluated."""
+    data = _read(path) if held is None else held
     text, problems = _text(data, path)
     if text is None or isinstance(data, Refusal):
         return Checked(None, problems, {})
@@ -230,6 +233,10 @@ class _Checking:
     def _files(self) -> None:
         """Find each file and folder that a key names, and read those that become prompts."""
         agent, repo = self._manifest.agent, self._manifest.repo
+        workspace = self._path(self._manifest.workspace.dir)
+        if os.path.lexists(workspace) and not os.path.isdir(workspace):
+            message = f'"{self._manifest.workspace.dir}" is no folder; name one, or what is to become one'
+            self._wrong("path-refused", message, ("workspace", "dir"))
         for key in _FILES:
             name = getattr(agent, key)
             if name is not None:

@@ -4,6 +4,7 @@ In go a manifest and what is known of its workflow, out comes plain data of vers
 reviews a pack reads it, and so does whoever decides whether the pack may run.
 """
 
+import posixpath
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
@@ -40,6 +41,7 @@ _DEFAULTS: Final = {
     "gpu-capture": _NOTHING,
 }
 _DEFAULT_COUNT: Final = 1
+_OF_AGENT: Final = ("method_prompt", "goal_file", "toolbox_dir")
 _OF_A_SECRET: Final = ("name", "context", "system", "scope")
 
 
@@ -63,6 +65,7 @@ def exposure(manifest: Manifest, workflow: Workflow | Source | None) -> dict[str
             "env": sorted(manifest.agent.env),
             "relays": [relay.src if relay.dst is None else relay.dst for relay in manifest.agent.relays],
             "broker": _broker(manifest),
+            "files": list(_files(manifest)),
             "outside_sandbox": _outside(manifest, workflow),
         },
     }
@@ -137,6 +140,22 @@ def _broker_endpoint(manifest: Manifest) -> str | None:
         return None
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{host}:{port}:full"
+
+
+# Files
+
+
+def _files(manifest: Manifest) -> Iterator[str]:
+    """Yield what comes from outside the pack into the workspace or a prompt, by the key that names it."""
+    agent, repo = manifest.agent, manifest.repo
+    named = [("workspace.inject", inject.src) for inject in manifest.workspace.injects]
+    named += [("agent.relay", relay.src) for relay in agent.relays]
+    named += [(f"agent.{key}", path) for key in _OF_AGENT if (path := getattr(agent, key)) is not None]
+    if repo is not None and repo.path is not None:
+        named.append(("repo.path", repo.path))
+    for key, path in named:
+        if path.startswith("/") or posixpath.normpath(path).split("/")[0] == "..":
+            yield f"{key} {path}"
 
 
 # Commands

@@ -6,6 +6,7 @@ No file is opened: what a manifest names is found by who needs it.
 
 import os
 import posixpath
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
@@ -35,12 +36,17 @@ from crucible.compiler.manifest_model import (
 from crucible.compiler.positions import Path, Positions
 from crucible.schemas import ir, registry
 from crucible.schemas.diagnostic import Diagnostic, arrange, at_most
+from crucible.schemas.glob import pattern
 from crucible.schemas.spelling import MOST_SEARCHED, hint, nearest
 
 LANE_WITHOUT_REPO: Final = "playbook"
+_VARIABLE: Final = re.compile(r"\$\{?(\w+)")
+_MOST_COMPARED: Final = 1_000_000
 _BROKER: Final = "broker"
 _LARGEST_PORT: Final = 65_535
 _MOST_IN_A_STRING: Final = 500  # characters of a small language, as in the schema
+
+_Place = tuple[str, Path]  # what gives it, and where that stands
 
 
 def read(text: str, path: str) -> tuple[Manifest | None, list[Diagnostic]]:
@@ -64,6 +70,7 @@ def judge(data: dict[str, Any], positions: Positions, text: str, path: str) -> t
     _find_nul(data, problems)
     _paths(manifest, problems)
     _leaks(manifest, problems)
+    _broker_url(manifest, problems)
     if not any(fault.path[:1] == ("search",) for fault in faults):
         _search(manifest, problems)
     return manifest, at_most(arrange(problems.found), LIMITS.mistakes, path)
@@ -158,7 +165,27 @@ def _paths(manifest: Manifest, problems: Problems) -> None:
         else:
             target, at, where = inject.dst, (*at, "dst"), "the workspace"
         if target.startswith("/") or posixpath.normpath(target).split("/")[0] == os.pardir:
-            problems.add("path-refused", f'"{shown(target)}" leaves {where}; name a path below it', at)
+            cure = "give it a dst below it" if target == inject.src and not inject.is_text else "name a path below it"
+            problems.add("path-refused", f'"{shown(target)}" leaves {where}; {cure}', at)
+        elif ".git" in target.casefold().split("/"):
+            message = f'"{shown(target)}" is git\'s own, and what stands there can run commands; name another path'
+            problems.add("path-refused", message, at)
+    parts = posixpath.normpath(manifest.workspace.dir).casefold().split("/")
+    if parts[-1:] == ["state"] and len(parts) == 1:
+        problems.add(
+            "path-refused", '"state" is where a run keeps its records; name another folder', ("workspace", "dir")
+        )
+    elif ".git" in parts:
+        problems.add("path-refused", "a folder of git's own is no workspace; name another folder", ("workspace", "dir"))
+
+
+def _broker_url(manifest: Manifest, problems: Problems) -> None:
+    """Find a port that no address has: the allowlist would lack the broker without a word."""
+    url = manifest.agent.broker.url
+    port = re.search(r":(\d+)(?:/|$)", url.partition("//")[2]) if url is not None else None
+    if port is not None and not 1 <= int(port[1]) <= _LARGEST_PORT:
+        message = f"a port is a number from 1 to {_LARGEST_PORT}, not {shown(port[1])}"
+        problems.add("invalid-string", message, ("agent", "broker", "url"))
 
 
 def _search(manifest: Manifest, problems: Problems) -> None:
@@ -180,20 +207,69 @@ def _search(manifest: Manifest, problems: Problems) -> None:
 def _leaks(manifest: Manifest, problems: Problems) -> None:
     """Find what is the broker's and reaches the agent all the same."""
     agent = manifest.agent
-    relays: dict[str, list[Relay]] = {}
-    for relay in agent.relays:
-        relays.setdefault(relay.src.strip("${}"), []).append(relay)
-    for secret in manifest.secrets:
-        if secret.context != _BROKER:
-            continue
+    secrets = [secret for secret in manifest.secrets if secret.context == _BROKER]
+    given = _Given(manifest)
+    if len(given.patterns) * len(secrets) > _MOST_COMPARED:
+        message = (
+            f"{len(given.patterns)} patterns beside {len(secrets)} secrets are more than can be compared; name fewer"
+        )
+        problems.add("limit-exceeded", message, ("capabilities", "secret"))
+        return
+    for secret in secrets:
         related = ("it is declared here", ("capabilities", "secret", secret.index, "context"))
         tail = "would give it to the agent; declare it so, or take it out"
         if secret.name in agent.env:
             message = f"{shown(secret.name)} belongs to the broker, and [agent].env {tail}"
             problems.add("uncovered-capability", message, ("agent", "env", secret.name), key=True, related=related)
-        for relay in relays.get(secret.name, ()):
-            message = f"{shown(secret.name)} belongs to the broker, and [agent].relay {tail}"
-            problems.add("uncovered-capability", message, ("agent", "relay", relay.index), related=related)
+        for what, at in given.of(secret.name):
+            message = f"{shown(secret.name)} belongs to the broker, and {what} {tail}"
+            problems.add("uncovered-capability", message, at, related=related)
+
+
+class _Given:
+    """What a manifest names that reaches an agent: variables, files, folders and patterns of files."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._named: dict[str, dict[_Place, None]] = {}
+        self._paths: dict[str, dict[_Place, None]] = {}
+        self.patterns: list[tuple[re.Pattern[str], _Place]] = []
+        for text, what, at in _given(manifest):
+            here = (what, at)
+            path = posixpath.normpath(text.strip())
+            for name in (*_VARIABLE.findall(text), posixpath.basename(path)):
+                self._named.setdefault(name, {})[here] = None
+            self._paths.setdefault(path, {})[here] = None
+            if re.search(r"[*?[]", path):
+                self.patterns.append((pattern(path), here))
+
+    def of(self, secret: str) -> "list[_Place]":
+        """Return what names a secret: it, or the folder or the pattern that it lies in."""
+        name = secret.strip().lstrip("$")
+        path = posixpath.normpath(name)
+        found = {**self._named.get(name, {}), **self._paths.get(path, {})}
+        for index, sign in enumerate(path):
+            if sign == "/":
+                found |= self._paths.get(path[:index] or "/", {})
+        if "/" in path:
+            found |= self._paths.get(".", {})
+        found |= dict.fromkeys(place for fits, place in self.patterns if fits.fullmatch(path))
+        return list(found)
+
+
+def _given(manifest: Manifest) -> Iterator[tuple[str, str, Path]]:
+    """Yield what is named to reach an agent: its text, what gives it, and its place."""
+    agent = manifest.agent
+    for relay in agent.relays:
+        yield relay.src, "[agent].relay", ("agent", "relay", relay.index)
+    for name, value in agent.env.items():
+        if "$" in value:
+            yield value, "[agent].env", ("agent", "env", name)
+    for inject in manifest.workspace.injects:
+        yield inject.src, "[workspace].inject", ("workspace", "inject", inject.index)
+    for key in ("method_prompt", "goal_file", "toolbox_dir"):
+        path = getattr(agent, key)
+        if path is not None:
+            yield path, f"[agent].{key}", ("agent", key)
 
 
 # The small languages in strings

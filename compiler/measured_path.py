@@ -14,7 +14,6 @@ from crucible.compiler.analysis.lint.case import Workspace
 from crucible.compiler.analysis.lint.injects import provides
 from crucible.compiler.analysis.lint.scripts import scripts
 
-_OPTIONS: Final = re.compile(r"\b((?:ba|da|z|k)?sh|python[0-9.]*)((?:\s+-[a-bd-ln-zA-Z]+)+)(?=\s)")
 _RECIPE: Final = re.compile(r"(?:Containerfile|Dockerfile)(?:\..+)?|.+\.(?:Containerfile|Dockerfile)")
 _RECIPES: Final = ("Containerfile", "Dockerfile")
 _BUILDERS: Final = re.compile(r"\b(?:podman|docker|nerdctl|buildah)\s+(?:buildx\s+|image\s+)?(?:build|bud)\b(.*)")
@@ -48,7 +47,7 @@ def of_measure(command: str, workspace: Workspace, files: Files) -> Iterator[War
         if not _is_there(path, workspace, files):
             message = f'"./{path}" is not in the pack, and neither an inject nor [repo] provides it; add it'
             yield Warned("script-not-in-pack", message)
-        elif not _is_frozen(workspace, path):
+        elif not _is_frozen(workspace, path, files):
             message = f'"./{path}" judges the agent, which can edit it in the workspace; {_freeze(path)}'
             yield Warned("gate-editable", message)
     yield from _recipes(command, workspace, files)
@@ -61,11 +60,11 @@ def of_apply(command: str, workspace: Workspace, files: Files) -> Iterator[Warne
 
 
 def _is_there(path: str, workspace: Workspace, files: Files) -> bool:
-    return files.has(path) or provides(workspace.injects or (), path) or workspace.repo_has(path)
+    return files.has(path) or provides(workspace.injects or (), path, files.has) or workspace.repo_has(path)
 
 
-def _is_frozen(workspace: Workspace, path: str) -> bool:
-    return provides(workspace.injects or (), path, frozen=True)
+def _is_frozen(workspace: Workspace, path: str, files: Files) -> bool:
+    return provides(workspace.injects or (), path, files.has, frozen=True)
 
 
 def _freeze(path: str) -> str:
@@ -74,7 +73,7 @@ def _freeze(path: str) -> str:
 
 def _programs(command: str) -> list[str]:
     """Return the paths below the workspace of what a command runs."""
-    found = dict.fromkeys(scripts(_OPTIONS.sub(r"\1", command[:_MOST])))
+    found = dict.fromkeys(scripts(command[:_MOST]))
     first = next(iter(_words(command[:_MOST])), "")
     if "/" in first and not first.startswith(("/", "~")) and not _UNKNOWN.search(first):
         path = posixpath.normpath(first)
@@ -115,7 +114,7 @@ def _recipes(command: str, workspace: Workspace, files: Files) -> Iterator[Warne
         path = posixpath.normpath(recipe)
         if recipe.startswith(("/", "~")) or path.startswith("../") or _UNKNOWN.search(recipe):
             continue
-        if not _is_frozen(workspace, path):
+        if not _is_frozen(workspace, path, files):
             message = f'"{recipe}" builds what is judged, and the agent can edit it in the workspace; {_freeze(path)}'
             yield Warned("gate-editable", message)
 

@@ -113,7 +113,7 @@ def _expand(entry: Entry, folder: str, left_out: Collection[str]) -> Iterator[In
         if entry.dst is None and not _lies_in(os.path.realpath(file), home):
             raise _Bad("path-refused", f'"{shown}" brings {file}, a link that leaves the directory of the manifest')
         if entry.dst is None:
-            target = os.path.relpath(file, folder).replace(os.sep, "/")
+            target = _target(os.path.relpath(file, folder).replace(os.sep, "/"), "")
         else:
             rest = "" if file == base else os.path.relpath(file, base).replace(os.sep, "/")
             target = _target(entry.dst, rest)
@@ -124,7 +124,14 @@ def _target(to: str, rest: str) -> str:
     target = posixpath.normpath(posixpath.join(to, rest))
     if not to or "\0" in to or target.startswith(("/", "../")) or target in {".", ".."}:
         raise _Bad("path-refused", f'"{to}" is no path of a file below the workspace')
+    if is_git(target):
+        raise _Bad("path-refused", f'"{to}" is git\'s own: what stands there can run commands')
     return target
+
+
+def is_git(path: str) -> bool:
+    """Tell whether a path is git's own or below it, on a system that knows no case as well."""
+    return ".git" in path.casefold().split("/")
 
 
 def _files(folder: str, source: str, left_out: Collection[str]) -> tuple[str, list[str]]:

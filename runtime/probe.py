@@ -174,7 +174,7 @@ class _Bench:
     def _prepare(self) -> None:
         """Copy the pack, and prepare a workspace in it as a run would."""
         site = self._site
-        state_directory.take(site.state)
+        state_directory.borrow(site.state)
         state = os.path.realpath(site.state)
         self._stack.callback(state_directory.leave, state)
         sweep(state)
@@ -213,9 +213,10 @@ class _Bench:
         )
         source, target = (workspace, self._folder) if is_inside else (manifest, pack)
         self._copy(source, target, site.state, *(() if is_inside else (workspace,)))
-        if not os.path.isdir(os.path.join(target, ".git")):
+        at = os.path.join(target, ".git")
+        if os.path.islink(at) or not os.path.isdir(at):
             with suppress(FileNotFoundError):
-                os.unlink(os.path.join(target, ".git"))  # it leads to a git directory that is not ours to change
+                os.unlink(at)  # it leads to a git directory that is not ours to change
         return pack
 
     def _neighbours(self, folder: str) -> str:
@@ -237,9 +238,16 @@ class _Bench:
         return here
 
     def _copy(self, source: str, target: str, *skip: str) -> None:
+        """Copy a folder; a link into it leads into the copy."""
         os.makedirs(target)
+
+        def moved(link: str) -> str:
+            is_within = os.path.isabs(link) and os.path.commonpath((source, os.path.normpath(link))) == source
+            return os.path.join(target, os.path.relpath(link, source)) if is_within else link
+
+        is_stopped = lambda: self._processes.stopped is not None  # noqa: E731
         with tree.opened(source) as old, tree.opened(target) as new:
-            tree.copy(old, new, tree.places(*skip), lambda: self._processes.stopped is not None, is_exact=True)
+            tree.copy(old, new, tree.places(*skip), is_stopped, is_exact=True, moved=moved)
             os.fchmod(new, stat.S_IMODE(os.fstat(old).st_mode))
         self._check()
 

@@ -11,6 +11,8 @@ from typing import Final
 from crucible.runtime import careful
 
 _IGNORE: Final = ".gitignore"
+_BORROWED: Final = ".borrowed"
+_NEW: Final = "new"
 _ALL: Final = b"*"
 _LOOKS: Final = 3
 
@@ -40,13 +42,25 @@ def make(folder: str) -> None:
         file.write("*\n")
 
 
+def borrow(folder: str) -> None:
+    """Take a state directory that ``leave`` makes again what it was; raises NotOurs and OSError."""
+    is_new = not os.path.lexists(folder)
+    is_marked = not is_new and os.path.lexists(os.path.join(folder, _IGNORE))
+    take(folder)
+    if not is_marked:
+        with suppress(FileExistsError), open(os.path.join(folder, _BORROWED), "x", encoding="ascii") as file:
+            file.write(_NEW if is_new else "")
+
+
 def leave(folder: str) -> None:
-    """Remove a state directory that holds nothing; one that holds anything stays."""
+    """Take away what ``borrow`` made, once there is nothing else; what was there stays."""
     with suppress(OSError):
-        if os.listdir(folder) in ([], [_IGNORE]):
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, _IGNORE))
-            os.rmdir(folder)
+        if _BORROWED in (names := os.listdir(folder)) and {*names} <= {_BORROWED, _IGNORE}:
+            is_new = careful.read(os.path.join(folder, _BORROWED), len(_NEW)) == _NEW.encode()
+            for name in names:
+                os.unlink(os.path.join(folder, name))
+            if is_new:
+                os.rmdir(folder)
 
 
 def _is_ours(folder: str) -> bool:

@@ -112,12 +112,13 @@ def copy(
     is_stopped: Callable[[], bool],
     *,
     is_exact: bool = False,
+    moved: Callable[[str], str] = str,
 ) -> None:
     """Copy what is in a folder: folders, files and links, with permission bits.
 
     Left out are what is called ``.git``, folders of ``leave_out`` (device and inode), and what is neither
-    file, folder nor link. An exact copy has what is called ``.git`` as well, and files have their times; it
-    is without what cannot be read.
+    file, folder nor link; ``moved`` says where a link leads in the copy. An exact copy has what is called
+    ``.git`` as well, and files have their times; it is without what cannot be read.
     """
     with os.scandir(source) as entries:
         names = sorted(entry.name for entry in entries)
@@ -128,14 +129,14 @@ def copy(
         if name == ".git" and not is_exact:
             continue
         if stat.S_ISLNK(status.st_mode):
-            os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
+            os.symlink(moved(os.readlink(name, dir_fd=source)), name, dir_fd=target)
         elif stat.S_ISREG(status.st_mode):
             with suppress(PermissionError) if is_exact else nullcontext():
                 _copy_file(source, target, name, has_times=is_exact)
         elif stat.S_ISDIR(status.st_mode):
             os.mkdir(name, _ACCESS, dir_fd=target)
             with suppress(PermissionError) if is_exact else nullcontext():
-                _copy_folder(source, target, name, leave_out, is_stopped, is_exact=is_exact)
+                _copy_folder(source, target, name, leave_out, is_stopped, is_exact=is_exact, moved=moved)
 
 
 def _copy_folder(
@@ -146,12 +147,13 @@ def _copy_folder(
     is_stopped: Callable[[], bool],
     *,
     is_exact: bool,
+    moved: Callable[[str], str],
 ) -> None:
     old = os.open(name, _FOLDER, dir_fd=source)
     try:
         new = os.open(name, _FOLDER, dir_fd=target)
         try:
-            copy(old, new, leave_out, is_stopped, is_exact=is_exact)
+            copy(old, new, leave_out, is_stopped, is_exact=is_exact, moved=moved)
             os.fchmod(new, stat.S_IMODE(os.fstat(old).st_mode))
         finally:
             os.close(new)

@@ -82,8 +82,21 @@ def faults(name: str, instance: object, most: int) -> list[Fault]:
     def is_integer(_checker: object, value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
 
+    unordered = Draft202012Validator.VALIDATORS["additionalProperties"]
+
+    def in_order(validator: Any, other: Any, value: Any, schema: Any) -> "Iterator[ValidationError]":
+        """Look at other keys as they are written: the library's own order is that of a set."""
+        if not isinstance(other, dict) or not isinstance(value, dict):
+            yield from unordered(validator, other, value, schema) or ()
+            return
+        for key in value:
+            if key not in schema.get("properties", {}):
+                yield from validator.descend(value[key], other, path=key)
+
     strict = validators.extend(  # type: ignore[no-untyped-call]
-        Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer)
+        Draft202012Validator,
+        {"additionalProperties": in_order},
+        type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer),
     )
     found: dict[tuple[object, ...], Fault] = {}
     for error in _leaves(islice(strict(document).iter_errors(instance), most)):

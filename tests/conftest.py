@@ -1,6 +1,7 @@
 """What all tests share: the profiles of hypothesis, no warnings, and who may write golden files."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +17,9 @@ settings.load_profile("ci" if IN_CI else "dev")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to write golden files in CI: there they are compared, never made."""
+    """Refuse to write golden files in CI, where they are compared; hear a key as the child of a terminal does."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if IN_CI and config.getoption("snapshot_update"):
         message = "--snapshot-update is refused when CI is set; run `make golden` at home and commit what it wrote"
         raise pytest.UsageError(message)

@@ -463,3 +463,75 @@ def test_the_schema_of_the_report_holds_the_others_whole() -> None:
         document = registry.load(name)
         assert {key: check["$defs"][key] for key in document["$defs"]} == document["$defs"]
     assert check["$defs"]["exposure"]["properties"] == registry.load("exposure")["properties"]
+
+
+# Which source, which manifest
+
+
+@pytest.mark.parametrize("kind", ["another name", "in a string", "a link to nothing", "a folder"])
+def test_the_usual_source_is_compared_whatever_the_manifest_says(pack: Manifests, kind: str) -> None:
+    """No comment and no odd file makes a check pass over workflow.star."""
+    manifest = compiled(pack, SOURCE)
+    (pack.folder / "old.star").write_text(SOURCE)
+    source = pack.folder / "workflow.star"
+    source.unlink()
+    if kind == "a link to nothing":
+        source.symlink_to("nowhere")
+    elif kind == "a folder":
+        source.mkdir()
+    else:
+        source.write_text("what is this")
+    named = "# Generated from old.star by crucible plan compile-workflow; edit that file instead."
+    if kind == "in a string":
+        manifest = f'{manifest}\n[deploy]\nx = """\n{named}\n"""\n'
+    else:
+        manifest = manifest.replace("workflow.star by", "old.star by")
+    told = pack.static(manifest)
+    assert told.status != 0
+
+
+def test_what_a_run_would_hold_to_is_what_is_checked_and_disclosed(pack: Manifests) -> None:
+    """A manifest in its own workspace holds as its base commit has it; who looks at another one is told."""
+    leak = '[agent.env]\nLEAK = "x"\n'
+    manifest = REPO + '[workspace]\ndir = "."\n' + leak + TASK.replace('"custom"', '"playbook"')
+    pack.write(manifest)
+    line = "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm x"
+    subprocess.run(["sh", "-c", line], check=True)
+    assert pack.run("plan", "run", "--file", "crucible.toml", "--manifest", "crucible.toml").status == 0
+    told = pack.exposure(manifest.replace(leak, ""))
+    assert told.data["capabilities"]["env"] == ["LEAK"]
+    assert "differs from that of the base commit" in told.err
+    told = pack.static(manifest.replace(leak, ""))
+    assert told.report["exposure"]["capabilities"]["env"] == ["LEAK"]
+    assert "differs from that of the base commit" in told.err
+
+
+@pytest.mark.parametrize(
+    "reading", ['{"valid": false}', '{"valid": true}', '{"valid": true, "score": "1"}', '{"valid": true, "score": NaN}']
+)
+def test_a_gate_that_was_never_seen_to_measure_is_warned_of(pack: Manifests, reading: str) -> None:
+    """An invalid reading of the untouched workspace proves nothing; a self-test that passes does."""
+    told = pack.check(REPO + GATE + JUDGE, measure__sh=f"#!/bin/sh\necho '{reading}'\n")
+    assert (told.status, sorted(told.codes)) == (0, ["gate-unreadable", "selftest-missing"])
+
+
+def test_a_gate_without_end_is_ended(pack: Manifests) -> None:
+    """By --max-time; nothing is left."""
+    pack.write(PROVEN, {"measure.sh": "#!/bin/sh\nsleep 600\n"})
+    told = pack.run("check", "--manifest", "crucible.toml", "--max-time", "1s")
+    assert (told.status, "ended by --max-time" in told.err) == (1, True)
+    assert sorted(path.name for path in pack.folder.iterdir()) == ["crucible.toml", "measure.sh"]
+
+
+@pytest.mark.parametrize("command", ["check", "plan exposure"])
+def test_a_manifest_is_a_toml_file_by_its_name(pack: Manifests, command: str) -> None:
+    """Any other would be read as something else."""
+    pack.write(PROVEN, {"measure.sh": MEASURE, "other.conf": PROVEN})
+    told = pack.run(*command.split(), "--manifest", "other.conf")
+    assert (told.status, "is a .toml file" in told.err) == (2, True)
+
+
+def test_a_workspace_that_is_a_file_is_refused(pack: Manifests) -> None:
+    """At the key."""
+    told = pack.static(PROVEN.replace("[workspace]", '[workspace]\ndir = "measure.sh"'), measure__sh=MEASURE)
+    assert (told.status, "path-refused" in told.codes) == (1, True)

@@ -200,10 +200,10 @@ dst = "/sandbox/.kube/config"
 """
     told = pack.exposure(REPO + JUDGE + manifest + DECLARED.format("agent"))
     assert "value" not in told.out
-    assert "/elsewhere" not in told.out
     found = told.data["capabilities"]
     assert found["env"] == ["A", "Z"]
     assert found["relays"] == ["/sandbox/.kube/config"]
+    assert found["files"] == ["agent.relay /elsewhere/kube/config"]
     assert found["secrets"] == [{"name": "T", "context": "agent", "system": "jira", "scope": "read"}]
 
 

@@ -670,3 +670,60 @@ def test_a_hostile_manifest_has_short_diagnostics_with_places(text: str) -> None
     assert len(found) <= 1_001
     assert all(len(each.message) <= 500 for each in found)
     assert all(each.span is not None for each in found if each.code != "limit-exceeded")
+
+
+# What an agent is given
+
+
+BROKERED = '[[capabilities.secret]]\nname = "{}"\ncontext = "broker"\nsystem = "s"\nscope = "c"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *(("secrets/tok", f'[[agent.relay]]\nsrc = "{src}"\n') for src in ("./secrets/tok", "secrets//tok", "secrets")),
+        *(("secrets/tok", f'[[agent.relay]]\nsrc = "{src}"\n') for src in ("secrets/*", "a/../secrets/tok", "**/tok")),
+        *(("JT", f'[[agent.relay]]\nsrc = "{src}"\n') for src in ("$JT/", "${JT}/x", "./$JT", "${JT:-}", "/run/JT")),
+        ("JT", '[agent.env]\nX = "Bearer ${JT}"\n'),
+        ("$JT", '[agent.env]\nX = "$JT"\n'),
+        ("secrets/tok", '[workspace]\ninject = ["secrets"]\n'),
+        ("secrets/tok", '[workspace]\ninject = [{ src = "secrets/tok", dst = "x" }]\n'),
+        ("secrets/tok", '[agent]\ntoolbox_dir = "secrets"\n'),
+    ],
+)
+def test_a_secret_of_the_broker_is_found_in_every_disguise(name: str, given: str) -> None:
+    """As a variable, a path written otherwise, or what lies in a folder or fits a pattern."""
+    found = found_in('[repo]\npath = "."\n' + given + BROKERED.format(name))
+    assert [each.code for each in found] == ["uncovered-capability"]
+
+
+@pytest.mark.parametrize("src", ["tokens", "secret", "x/secrets/tok2", "$JTX", "JTX"])
+def test_what_only_resembles_a_secret_is_none(src: str) -> None:
+    """Another name is another name."""
+    manifest = f'[repo]\npath = "."\n[[agent.relay]]\nsrc = "{src}"\n'
+    assert found_in(manifest + BROKERED.format("secrets/tok") + BROKERED.format("JT")) == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "code"),
+    [
+        ('[workspace]\ninject = [{ src = "g", dst = ".git" }]\n', "path-refused"),
+        ('[workspace]\ninject = [{ src = "g", dst = "a/.GIT/config" }]\n', "path-refused"),
+        ('[workspace]\ndir = "state"\n', "path-refused"),
+        ('[workspace]\ndir = "a/.git"\n', "path-refused"),
+        *(
+            (f'[agent.broker]\nurl = "http://{host}"\n', "invalid-string")
+            for host in ("a:0", "a:99999", "a:b", "*", "a b", "[::1", "?x", "u@b", "a\\\\@b")
+        ),
+    ],
+)
+def test_what_could_run_or_reach_unseen_is_refused(manifest: str, code: str) -> None:
+    """Git's own folder runs commands; an address that nothing can contact would be on no allowlist."""
+    assert [each.code for each in found_in('[repo]\npath = "."\n' + manifest)] == [code]
+
+
+def test_of_many_mistakes_the_first_are_told() -> None:
+    """In the order of the text, whatever the hash of a key."""
+    text = '[repo]\npath = "."\n[agent.env]\n' + "".join(f"k{number} = 1\n" for number in range(3_000))
+    lines = [each.span and each.span.begin.line for each in found_in(text)]
+    assert lines[:1000] == list(range(4, 1004))

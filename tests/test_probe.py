@@ -565,3 +565,31 @@ def _no_process_is_left() -> Iterator[None]:
     yield
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize("kind", ["empty", "link", "tracked"])
+def test_a_state_directory_that_was_there_stays(
+    pack: Pack, kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An empty one, one that a link leads to, one with no more than what git ignores: all are the author's."""
+    state = pack.folder / "state"
+    if kind == "link":
+        state.symlink_to(tmp_path_factory.mktemp("elsewhere"))
+    else:
+        state.mkdir()
+    if kind == "tracked":
+        (state / ".gitignore").write_text("*\n")
+    assert score(pack(CHECK, path="origin")) == 5
+    assert state.is_dir()
+
+
+def test_a_link_into_the_pack_leads_into_the_copy(pack: Pack) -> None:
+    """So does what is called .git: a gate that commits or writes by it changes nothing of the author's."""
+    subprocess.run(["git", "init", "-q", str(pack.folder / "aside")], check=True)
+    (pack.folder / ".git").symlink_to(pack.folder / "aside" / ".git")
+    (pack.folder / "real").mkdir()
+    (pack.folder / "real" / "x").write_text("1")
+    (pack.folder / "way").symlink_to(pack.folder / "real")
+    gate = Gate('echo 2 >../way/x; echo \'{"valid": true, "score": 1}\'; git -C .. config a.b c', "lower")
+    pack(gate, path="origin")
+    assert not os.path.exists(pack.folder / "workspace")

@@ -56,7 +56,9 @@ def mended(directory: Path, source: str, code: str, **files: str) -> str:
 
 def test_every_warning_is_registered_as_one() -> None:
     """A warning that could fail a compile would be an error."""
-    codes = {*lint.OF_A_TREE, *lint.OF_A_GRAPH, *lint.OF_A_PACK, "unused-suppression", "param-without-example"}
+    of_check = {"derive-layer-compiled", "derive-layer-registry", "selftest-missing"}
+    of_others = {"unused-suppression", "param-without-example"}
+    codes = {*lint.OF_A_TREE, *lint.OF_A_GRAPH, *lint.OF_A_PACK, *of_others, *of_check}
     assert codes == {code for code, entry in CODES.items() if entry.severity is Severity.WARNING}
 
 
@@ -502,7 +504,7 @@ PROVIDED = [
 @pytest.mark.parametrize("manifest", PROVIDED)
 def test_a_script_may_come_from_elsewhere(tmp_path: Path, manifest: str) -> None:
     """From the clone, the set-up, a local repository or an inject."""
-    write(tmp_path, {"local/tools/gate.sh": "true"})
+    write(tmp_path, {"local/tools/gate.sh": "true", "elsewhere/gate.sh": "true"})
     found = places(tmp_path, runs("./tools/gate.sh"), crucible_dot_toml=manifest)
     assert "script-not-in-pack" not in [code for code, *_ in found]
     manifest = '[repo]\npath = "local"\n[workspace]\ninject = ["tools", 3, { src = 3 }]\n'
@@ -739,6 +741,7 @@ def test_ir_by_hand_has_the_warnings_of_the_graph(tmp_path: Path) -> None:
     block = '[workflow]\ntype = "custom"\n'
     for name, after in (("a", ""), ("b", '"a"'), ("c", '"a", "b"')):
         block += f'[[workflow.task]]\nname = "{name}"\nkind = "command"\ncommand = "./x.sh"\ndepends_on = [{after}]\n'
+    block += '[repo]\npath = "."\n'
     write(tmp_path, {"crucible.toml": block})
     facts = ManifestFacts(str(tmp_path / "crucible.toml"))
     result = compile_file(str(tmp_path / "crucible.toml"), Options(lint=facts.workspace))
@@ -766,3 +769,44 @@ def test_a_long_comment_is_read_once(tmp_path: Path, comment: str) -> None:
 def test_a_long_command_is_read_once(command: str) -> None:
     """Scripts are looked for in the lines that people write, and in no time in others."""
     assert scripts(command) in ([], ["a.sh"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "timeout 60 ./m.sh", "nice -n 5 ./m.sh", "xargs ./m.sh", "time -p ./m.sh", "stdbuf -oL ./m.sh", "sh ./m.sh",
+        "env -i A=b ./m.sh", "! ./m.sh", "if true; then ./m.sh; fi", ". ./m.sh", "source ./m.sh", "cd . && ./m.sh",
+        "bash -o pipefail -e ./m.sh", "A=b exec ./m.sh", "while ./m.sh; do :; done", "{ ./m.sh; }",
+    ],
+)  # fmt: skip
+def test_a_script_is_found_behind_what_runs_it(command: str) -> None:
+    """Runners with their options, keywords, and the shell's own ways."""
+    assert scripts(command) == ["m.sh"]
+
+
+@pytest.mark.parametrize("command", ["sh -c ./m.sh", "echo ./m.sh", "cd a && ./m.sh", "python3 -m ./m.sh"])
+def test_what_is_no_script_of_the_workspace_is_none(command: str) -> None:
+    """A text for a shell, an argument, another folder."""
+    assert scripts(command) == []
+
+
+@pytest.mark.parametrize(
+    ("inject", "is_frozen"),
+    [
+        ('["m.sh"]', True), ('["*.sh"]', True), ('["**"]', True), ('[{ src = "m.sh", dst = "m.sh" }]', True),
+        ('["m.sh", { src = "m.sh", frozen = false }]', False), ('[{ src = "m.sh", frozen = false }, "m.sh"]', True),
+        ('[{ src = "other", dst = "." }]', False), ('[{ src = "other", dst = "" }]', False), ('["other"]', False),
+    ],
+)  # fmt: skip
+def test_of_entries_for_one_script_the_last_says_whether_it_is_frozen(
+    tmp_path: Path, inject: str, *, is_frozen: bool
+) -> None:
+    """And a folder brings only the files that it has."""
+    write(tmp_path, {"m.sh": "true", "other/x.sh": "true"})
+    source = (
+        'a = agent(name = "a", prompt = "p")\ne = evaluate(name = "e", run = "./m.sh", depends_on = [a])\n'
+        'workflow(type = "custom", tasks = [a, e], result = e)\n'
+    )
+    manifest = f'[repo]\npath = "."\n[workspace]\ninject = {inject}\n'
+    found = [code for code, *_ in places(tmp_path, source, crucible_dot_toml=manifest)]
+    assert ("gate-editable" not in found) == is_frozen

@@ -24,6 +24,8 @@ def lines(exposure: Mapping[str, Any]) -> Iterator[str]:
     rows["env"] = reach["env"]
     rows["relays"] = reach["relays"]
     rows["broker"] = list(_broker(reach["broker"]))
+    if reach["files"]:
+        rows["files from outside"] = reach["files"]
     rows["secrets"] = [
         f"{each['name']} ({each['context']}): {each['system']}, {each['scope']}" for each in reach["secrets"]
     ]

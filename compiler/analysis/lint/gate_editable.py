@@ -26,7 +26,7 @@ def gate_editable(pack: PackCase) -> Iterator[Finding]:
         if not isinstance(task, EvaluateTask) and (task.is_epilogue or not leads):
             continue
         for path in scripts(command):
-            if is_provided(pack, path) and not provides(injects, path, frozen=True):
+            if is_provided(pack, path) and not provides(injects, path, pack.has, frozen=True):
                 message = f'"./{path}" judges the agent, which can edit it in the workspace'
                 cure = f'freeze it: [workspace] inject = ["{path}"] in crucible.toml'
                 yield Finding("gate-editable", f"{message}; {cure}", At(index, "command"))

@@ -21,4 +21,4 @@ def script_not_in_pack(pack: PackCase) -> Iterator[Finding]:
 
 def is_provided(pack: PackCase, path: str) -> bool:
     """Tell whether a script is there, or may be."""
-    return pack.has(path) or provides(pack.workspace.injects or (), path) or pack.workspace.repo_has(path)
+    return pack.has(path) or provides(pack.workspace.injects or (), path, pack.has) or pack.workspace.repo_has(path)

@@ -22,8 +22,19 @@ _SETTING: Final = re.compile(r"[A-Za-z_]\w*=")
 _CHANGED: Final = re.compile(r"[$`*?\[\]{}~\\\0]")
 _INTERPRETERS: Final = re.compile(r"(?:ba|da|z|k)?sh|python[0-9.]*|node|ruby|perl")
 _SCRIPT: Final = re.compile(r".+\.(?:sh|bash|py|js|mjs|rb|pl)")
-_RUNNERS: Final = ("exec", "time", "nice", "env", "nohup", "command")
+_RUNNERS: Final = (
+    "chronic", "command", "env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout",
+    "xargs",
+)  # fmt: skip
+# An option of a runner, or the number, time or setting that it takes.
+_OF_RUNNER: Final = re.compile(r"-.*|\d+(?:\.\d+)?[smhd]?|[A-Za-z_]\w*=.*", re.DOTALL)
+_KEYWORDS: Final = ("!", "{", "do", "elif", "else", "if", "then", "until", "while")
+_SOURCES: Final = (".", "source")
 _MOVES: Final = ("cd", "pushd", "popd")
+_HERE: Final = (".", "./")
+_TAKING: Final = ("-o", "+o", "-O", "-W", "-X")  # options of interpreters with a word behind them
+# What is run is no file: the text of an option, or standard input.
+_OTHER_TEXT: Final = {True: re.compile(r"-[A-Za-z]*c|-s|-"), False: re.compile(r"-[A-Za-z]*[cem]|-")}
 _MOST: Final = 10_000  # characters of a command that are read; a longer one is no list of scripts
 
 
@@ -44,20 +55,23 @@ def scripts(command: str) -> list[str]:
             words = _words(line)
         except ValueError:  # a quote that ends on another line
             return list(found)
-        begins = True
+        begins, is_run = True, False  # a command begins here; behind what runs it
         for number, word in enumerate(words):
             if _BETWEEN.fullmatch(word):
                 if "<<" in word:
                     return list(found)
-                begins = not word.startswith(("<", ">"))
+                begins, is_run = not word.startswith(("<", ">")), False
                 continue
-            if begins and (_SETTING.match(word) or word in _RUNNERS):
+            if not begins or _SETTING.match(word) or word in _KEYWORDS or (is_run and _OF_RUNNER.fullmatch(word)):
                 continue
-            if begins and word in _MOVES:
+            if word in _RUNNERS:
+                is_run = True
+                continue
+            behind = words[number + 1 :]
+            if word in _MOVES and behind[:1] not in ([each] for each in _HERE):
                 return list(found)  # what follows runs elsewhere
-            if begins:
-                path = _path(word, words[number + 1 : number + 2])
-                found |= {path: None} if path else {}
+            path = _path(word, behind)
+            found |= {path: None} if path else {}
             begins = False
     return list(found)
 
@@ -86,8 +100,15 @@ def _bare(quoted: re.Match[str]) -> str:
 
 def _path(word: str, behind: list[str]) -> str | None:
     """Return the path of the script that a word runs, itself or as an interpreter of the word behind it."""
-    if _INTERPRETERS.fullmatch(word) and behind and _SCRIPT.fullmatch(behind[0]):
-        word = f"./{behind[0].removeprefix('./')}"
+    if word in _SOURCES and behind:
+        word = behind[0]
+    elif _INTERPRETERS.fullmatch(word):
+        taken = {number + 1 for number, each in enumerate(behind) if each in _TAKING}
+        words = (each for number, each in enumerate(behind) if number not in taken)
+        is_text = _OTHER_TEXT[word.endswith("sh")].fullmatch
+        given = next((each for each in words if not each.startswith("-") or is_text(each)), "")
+        if given.startswith("./") or _SCRIPT.fullmatch(given):
+            word = f"./{given.removeprefix('./')}"
     if not word.startswith("./") or _CHANGED.search(word):
         return None
     parts = [part for part in word.split("/") if part not in ("", ".")]

@@ -16,6 +16,6 @@ def unused_prompt(pack: PackCase) -> Iterator[Finding]:
         return
     named = {string.removeprefix("./") for string in pack.workspace.strings}
     for path, shown in sorted(pack.idle_prompts):
-        if path not in named and not provides(pack.workspace.injects or (), path):
+        if path not in named and not provides(pack.workspace.injects or (), path, pack.has):
             message = f'nothing embeds "{shown}"; use it in a prompt_file() or delete it'
             yield Finding("unused-prompt", message, At())

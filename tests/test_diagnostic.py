@@ -59,12 +59,15 @@ def test_all_but_the_listed_codes_are_errors() -> None:
     """A warning is one on purpose."""
     assert {code for code, entry in CODES.items() if entry.severity is Severity.WARNING} == {
         "confusable-name",
+        "derive-layer-compiled",
+        "derive-layer-registry",
         "gate-editable",
         "param-without-example",
         "redundant-dependency",
         "result-unreachable",
         "score-undeclared",
         "script-not-in-pack",
+        "selftest-missing",
         "unused-binding",
         "unused-load",
         "unused-prompt",

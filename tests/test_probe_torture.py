@@ -137,11 +137,16 @@ def test_a_probe_that_is_stopped_leaves_nothing(folder: Path, count: int) -> Non
     before = everything(folder)
     seed = random.randrange(2**32) if count > 20 else 2
     moments = random.Random(seed)
+    begin = time.monotonic()
+    with start(folder, f"{os.getpid()}.whole") as process:
+        assert process.wait() == 0
+    whole = time.monotonic() - begin
+    ready = min(0.3, whole / 2)  # its handlers stand by then
     stops = 0
     for number in range(count):
         mark = f"{os.getpid()}.stopped.{number}"
         with start(folder, mark) as process:
-            time.sleep(0.3 + moments.random() * 1.2)  # its handlers stand by then
+            time.sleep(ready + moments.random() * (whole - ready))
             process.send_signal(moments.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
             if moments.random() < 0.3:
                 time.sleep(moments.random() / 5)

@@ -63,7 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
         probed = pack.probe(injects) if may_run and not has_errors(found.diagnostics) else None
         if probed is not None and probed.stopped is not None:
             remark(f"crucible: the gate was {harmless(probed.stopped)}\n")
-            return INTERRUPTED if probed.stopped == "interrupted" else 1
+            from crucible.runtime.process import INTERRUPTED as BY_HAND
+
+            return INTERRUPTED if probed.stopped == BY_HAND else 1
         wrong = [] if probed is None else pack.diagnostics(probed)
         identity = None if faults else pack.identity(injects, probed)
         found = _Found([*found.diagnostics, *wrong], probed, identity)
@@ -117,6 +119,7 @@ class _Pack:
 
     def probe(self, injects: "list[Inject]") -> "Probed | None":
         """Run the gate, and its self-test if it has one, in a workspace that is gone afterwards."""
+        from crucible.runtime.execute import TIME_IS_UP
         from crucible.runtime.probe import Gate, Site, probe
         from crucible.runtime.process import Processes
 
@@ -129,7 +132,7 @@ class _Pack:
         site = Site(self._origin(), self._workspace, self._state, injects)
         with Processes() as processes:
             if self._max_time is not None:
-                processes.limit = (time.monotonic() + self._max_time, "ended by --max-time")
+                processes.limit = (time.monotonic() + self._max_time, TIME_IS_UP)
             return probe(gate, site, os.environ, processes)
 
     def _origin(self) -> "Origin":

@@ -107,6 +107,14 @@ def test_the_workspace_and_the_state_are_no_part_of_the_pack(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("target", [".git", ".git/config", "a/.GIT/hooks/post-commit"])
+def test_nothing_goes_into_the_folder_of_git(tmp_path: Path, target: str) -> None:
+    """What stands there can run commands that nothing discloses."""
+    (tmp_path / "a").write_text("a")
+    faults = expand([Entry("a", target, frozen=True)], str(tmp_path))[1]
+    assert [(fault.code, "git's own" in fault.message) for fault in faults] == [("path-refused", True)]
+
+
 @pytest.mark.parametrize("first", ["f", "f/x/y"])
 def test_a_file_where_another_needs_a_folder_is_refused(tmp_path: Path, first: str) -> None:
     """One of them would be gone without a word; the later entry is at fault."""

@@ -593,3 +593,13 @@ def test_a_link_into_the_pack_leads_into_the_copy(pack: Pack) -> None:
     gate = Gate('echo 2 >../way/x; echo \'{"valid": true, "score": 1}\'; git -C .. config a.b c', "lower")
     pack(gate, path="origin")
     assert not os.path.exists(pack.folder / "workspace")
+
+
+def test_a_git_directory_elsewhere_is_not_written_to(pack: Pack, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is called .git may be a link out of the pack; the copy has none."""
+    outside = tmp_path_factory.mktemp("outside")
+    subprocess.run(["git", "init", "-q", str(outside)], check=True)
+    (pack.folder / ".git").symlink_to(outside / ".git")
+    before = everything(outside)
+    pack(Gate('git -C .. config a.b c; echo \'{"valid": true, "score": 1}\'', "lower"), path="origin")
+    assert everything(outside) == before

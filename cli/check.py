@@ -20,6 +20,7 @@ from crucible.cli.output import (
     report_text,
     unreadable,
 )
+from crucible.cli.pack import Pack
 from crucible.compiler.check import Checked, check
 from crucible.compiler.launch import CannotRead
 from crucible.compiler.output.report import harmless, one_json_object, summary, to_json
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from crucible.compiler.manifest_model import Manifest
     from crucible.runtime.injects import Inject
     from crucible.runtime.judge import Measured
-    from crucible.runtime.prepare import Origin
     from crucible.runtime.probe import Control, Probed
 
 INTERRUPTED: Final = 130
@@ -52,22 +52,22 @@ def run(arguments: argparse.Namespace) -> int:
     remark_printed(checked.printed)
     found = _Found(checked.diagnostics, None, None)
     if checked.manifest is not None:
-        pack = _Pack(checked.manifest, arguments)
-        injects, faults = pack.injects()
+        checking = _Checking(checked.manifest, arguments)
+        injects, faults = checking.pack.injects()
         told = {each.span and each.span.begin.line for each in checked.diagnostics if each.code == "path-refused"}
         faults = [
             each for each in faults if each.code != "path-refused" or (each.span and each.span.begin.line) not in told
         ]
         found = found._replace(diagnostics=[*checked.diagnostics, *faults])
         may_run = not arguments.static and checked.manifest.judge is not None
-        probed = pack.probe(injects) if may_run and not has_errors(found.diagnostics) else None
+        probed = checking.probe(injects) if may_run and not has_errors(found.diagnostics) else None
         if probed is not None and probed.stopped is not None:
             remark(f"crucible: the gate was {harmless(probed.stopped)}\n")
             from crucible.runtime.process import INTERRUPTED as BY_HAND
 
             return INTERRUPTED if probed.stopped == BY_HAND else 1
-        wrong = [] if probed is None else pack.diagnostics(probed)
-        identity = None if faults else pack.identity(injects, probed)
+        wrong = [] if probed is None else checking.diagnostics(probed)
+        identity = None if faults else checking.identity(injects, probed)
         found = _Found([*found.diagnostics, *wrong], probed, identity)
     diagnostics = [each._replace(message=brief(each.message)) for each in arrange(found.diagnostics)]
     found = found._replace(diagnostics=diagnostics)
@@ -90,32 +90,13 @@ class _Found(NamedTuple):
     identity: str | None
 
 
-class _Pack:
-    """A manifest with the folders that a run of it would use."""
+class _Checking:
+    """A pack whose gate is run."""
 
     def __init__(self, manifest: "Manifest", arguments: argparse.Namespace) -> None:
         self._manifest = manifest
         self._max_time = seconds_of(arguments.max_time)
-        self._folder = os.path.abspath(manifest.folder)
-        self._workspace = os.path.normpath(os.path.join(self._folder, manifest.workspace.dir))
-        self._state = state_of(arguments, manifest)
-
-    def injects(self) -> "tuple[list[Inject], list[Diagnostic]]":
-        """Return the files that come into the workspace, and what is wrong with their entries."""
-        from crucible.runtime.injects import Entry, expand
-
-        written = self._manifest.workspace.injects
-        entries = [Entry(each.src, each.dst, each.frozen) for each in written]
-        found, faults = expand(entries, self._folder, (self._workspace, self._state))
-        return found, [
-            Diagnostic(
-                fault.code,
-                fault.message,
-                self._manifest.path,
-                self._manifest.place("workspace", "inject", written[fault.entry].index),
-            )
-            for fault in faults
-        ]
+        self.pack = Pack(manifest, state_of(arguments, manifest))
 
     def probe(self, injects: "list[Inject]") -> "Probed | None":
         """Run the gate, and its self-test if it has one, in a workspace that is gone afterwards."""
@@ -129,18 +110,11 @@ class _Pack:
         gate = Gate(judge.measure_cmd, judge.direction)
         if judge.selftest is not None:
             gate = gate._replace(**judge.selftest._asdict())
-        site = Site(self._origin(), self._workspace, self._state, injects)
+        site = Site(self.pack.origin(), self.pack.workspace, self.pack.state, injects)
         with Processes() as processes:
             if self._max_time is not None:
                 processes.limit = (time.monotonic() + self._max_time, TIME_IS_UP)
             return probe(gate, site, os.environ, processes)
-
-    def _origin(self) -> "Origin":
-        from crucible.runtime.prepare import Origin
-
-        repo = self._manifest.repo
-        where = {} if repo is None else repo._asdict()
-        return Origin(self._folder, self._manifest.workspace.setup_cmd, **where)
 
     def diagnostics(self, probed: "Probed") -> list[Diagnostic]:
         """Return what running the gate proved wrong."""
@@ -166,22 +140,10 @@ class _Pack:
 
     def identity(self, injects: "list[Inject]", probed: "Probed | None") -> str | None:
         """Return what the next run could be compared by, None while nobody knows the commit that it begins with."""
-        from crucible.runtime.identity import digest_of, identity
         from crucible.runtime.prepare import recorded_base
 
-        manifest = self._manifest
-        base = recorded_base(self._state, self._workspace) or (None if probed is None else probed.base)
-        if base is None:
-            return None
-        repo, judge = manifest.repo, manifest.judge
-        return identity(
-            repo=(None, None) if repo is None else (repo.url, repo.path),
-            base=base,
-            manifest=manifest.text,
-            injects=[(each.target, digest_of(each.source)) for each in injects],
-            measure_cmd=None if judge is None else judge.measure_cmd,
-            direction=None if judge is None else judge.direction,
-        )
+        base = recorded_base(self.pack.state, self.pack.workspace) or (None if probed is None else probed.base)
+        return None if base is None else self.pack.identity(injects, base)
 
 
 def _one_line(text: str) -> str:

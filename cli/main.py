@@ -80,6 +80,13 @@ examples:
   crucible plan run --file workflow.json --agent-cmd ./stand-in.sh --json > report.json
 
 The exit code is 0 for a valid run: it completed, and every required task passed."""
+_LOOP: Final = """\
+examples:
+  crucible run --manifest crucible.toml --iterations 20 --max-cost 5
+  crucible run --manifest crucible.toml --resume
+  echo 'try a smaller table' >> STEER.md
+
+The exit code is 0 when something better than the baseline was kept or the run is solved, 1 when not."""
 _SHOWN: Final = ("text", "json", "mermaid", "dot", "svg", "png")
 _SHOW: Final = """\
 examples:
@@ -102,6 +109,7 @@ def parser(argv: list[str] | None = None) -> argparse.ArgumentParser:
         "plan": add_plan,
         "lint": _add_lint,
         "check": _add_check,
+        "run": _add_loop,
         "review": _add_review,
         "init": _add_init,
         "lsp": _add_lsp,
@@ -198,6 +206,29 @@ def _add_check(commands: _Commands) -> None:
     check.add_argument("--max-time", metavar="D", help="when the gate is ended, such as 90s or 15m")
     check.add_argument("--state-dir", metavar="D", help="where runs keep their state (default: state beside the file)")
     check.set_defaults(run="check")
+
+
+def _add_loop(commands: _Commands) -> None:
+    loop = commands.add_parser(
+        "run",
+        help="run the scored loop of a pack",
+        description="Run the scored loop of an autoresearch pack: an agent proposes, the gate measures, and what is "
+        "better is kept.",
+        epilog=_LOOP,
+    )
+    loop.add_argument("--manifest", required=True, metavar="M", help="the crucible.toml of the pack")
+    loop.add_argument("--iterations", metavar="N", help="how many iterations, those before --resume too (default: 10)")
+    loop.add_argument("--max-cost", metavar="USD", help="spend no more (default: no ceiling)")
+    loop.add_argument("--max-time", metavar="D", help="end this start of the run then, such as 90s, 15m or 2h")
+    loop.add_argument("--jobs", metavar="N", help="isolated tasks at once (default: the number of processors)")
+    loop.add_argument("--cap", action="append", metavar="C", help="a capability that there is; may be given again")
+    loop.add_argument("--retries", metavar="N", help="attempts after one that died (default: 2)")
+    loop.add_argument("--state-dir", metavar="D", help="where the run keeps its state (default: state beside the file)")
+    loop.add_argument("--steer", metavar="F", help="the file that steers the agent (default: STEER.md beside the file)")
+    loop.add_argument("--resume", action="store_true", help="go on with the run of the state directory")
+    loop.add_argument("--json", action="store_true", help="print the report on standard output")
+    loop.add_argument("--no-progress", action="store_true", help="print plain lines instead of a live table")
+    loop.set_defaults(run="loop")
 
 
 def _add_init(commands: _Commands) -> None:
@@ -446,6 +477,8 @@ def main(argv: list[str]) -> int:
         from crucible.cli.exposure import run
     elif arguments.run == "check":
         from crucible.cli.check import run
+    elif arguments.run == "loop":
+        from crucible.cli.loop import run
     elif arguments.run == "init":
         from crucible.cli.init import run
     elif arguments.run == "explain":

@@ -52,20 +52,37 @@ class Book(Protocol):
 class AgentRunner:
     """Does the turns of agents, and keeps their conversations."""
 
-    def __init__(self, agents: Agents, base: Mapping[str, str], book: Book) -> None:
+    def __init__(
+        self,
+        agents: Agents,
+        base: Mapping[str, str],
+        book: Book,
+        conversations: Mapping[str, Mapping[str, Any]] = {},
+    ) -> None:
+        """Keep how agents are run; ``conversations`` are those that an earlier process wrote into the ledger."""
         self._agents = agents
         ours = {name: value for name, value in base.items() if name not in agents.withheld}
         self._base = {**ours, **agents.environment}
         self._book = book
-        self._conversations: dict[str, dict[str, Any]] = {}
+        self._conversations: dict[str, dict[str, Any]] = {
+            name: {"cursor": each["cursor"], "turns": each["turns"], "exists": each["turns"] > 0}
+            for name, each in conversations.items()
+        }
 
-    def attempt(self, job: Job) -> Turn:
-        """Do one turn; a session's conversation is the same each time."""
+    def turns(self, session: str | None) -> int:
+        """Return how many turns of a conversation are complete."""
+        return self._conversations[session]["turns"] if session in self._conversations else 0
+
+    def attempt(self, job: Job, *, owes: bool = True) -> Turn:
+        """Do one turn; a session's conversation is the same each time.
+
+        A turn that ``owes`` no result passes without one: what counts is what it leaves in the workspace.
+        """
         task, agents = job.task, self._agents
         assert isinstance(task, AgentTask)  # noqa: S101 - narrows: the executor gives each runner its kinds
         if agents.refusal is not None:
             return Attempt(Status.FAIL, note=agents.refusal)
-        turn = _Turn(job, task, agents)
+        turn = _Turn(job, task, agents, owes=owes)
         problem = _remove(turn.result)
         if problem:
             return Attempt(Status.FAIL, note=problem)
@@ -122,8 +139,9 @@ class AgentRunner:
 class _Turn:
     """One turn: the files around it, its command line, and what came of it."""
 
-    def __init__(self, job: Job, task: AgentTask, agents: Agents) -> None:
+    def __init__(self, job: Job, task: AgentTask, agents: Agents, *, owes: bool) -> None:
         self.job = job
+        self._owes = owes
         self.task = task
         self._agents = agents
         stem = os.path.splitext(job.logs.out)[0]
@@ -196,6 +214,8 @@ class _Turn:
             return failed
         if ended.then[0] is not None:
             return _of_result(ended.then[0])
+        if not self._owes:
+            return Attempt(Status.PASS, {})
         line = last_line.read(self.job.logs.out, ended.size)
         if line.fault is not None:
             return Attempt(Status.FAIL, note=f"there is no {RESULT}, and {line.fault}")
@@ -217,7 +237,7 @@ class _Turn:
         if not story.ended:
             return Attempt(Status.FAIL, note="the harness ended without the event that says how its turn ended")
         if ended.then[0] is None:
-            return Attempt(Status.FAIL, note=f"the agent left no {RESULT}")
+            return Attempt(Status.FAIL, note=f"the agent left no {RESULT}") if self._owes else Attempt(Status.PASS, {})
         return _of_result(ended.then[0])
 
     def _ended_badly(self, ended: Exit) -> Attempt | None:
@@ -247,6 +267,9 @@ class _Turn:
         return f"## Inputs\n\nWhat earlier tasks found, by name:\n\n{fence}json\n{text}\n{fence}"
 
     def _owed(self) -> str:
+        """Return what is asked for as the result, "" when nothing is."""
+        if not self._owes:
+            return ""
         fields = ", ".join(f'"{name}"' for name in self.task.emits)
         having = f" with at least the field{'s' if len(self.task.emits) > 1 else ''} {fields}" if fields else ""
         return (

@@ -20,6 +20,7 @@ from crucible.schemas.ir import Task, TopKTask
 
 INTERRUPTED: Final = "interrupted"
 TIME_IS_UP: Final = "ended by --max-time"
+_NOTHING: Final[Mapping[str, Result]] = {}
 DELAYS: Final = (1.0, 4.0)  # seconds before an attempt is made again; the last holds for all later ones
 
 
@@ -56,6 +57,18 @@ class _Held(NamedTuple):
     attempt: Attempt
 
 
+class Pass(NamedTuple):
+    """What is special to one pass of several over a graph.
+
+    ``spent`` is what the earlier ones have cost, in micro-dollars; ``inputs`` every task gets, beside those of its
+    dependencies, ``variables`` every child finds in its environment.
+    """
+
+    spent: int = 0
+    inputs: Mapping[str, Any] = {}
+    variables: Mapping[str, str] = {}
+
+
 class Execution:
     """One pass over one plan. ``run()`` is called once; ``state`` is how far it has come, whatever happens."""
 
@@ -68,9 +81,11 @@ class Execution:
         records: Records,
         display: Display,
         max_time: float | None = None,
+        this: Pass = Pass(),  # noqa: B008 - it is frozen
     ) -> None:
         """Keep what a run needs: runners of each kind but top_k, and after how many seconds what runs is ended."""
-        self.state = machine.begin(plan)
+        self.state = machine.begin(plan, this.spent)
+        self._pass = this
         self._tasks = plan.workflow.task
         self._params = plan.workflow.params or {}
         self._runners = runners
@@ -84,7 +99,7 @@ class Execution:
         self._going: dict[int, _Going] = {}  # by the handle of its process
         self._held: list[_Held] = []
         self._told = 0  # results that are recorded
-        self._spent = 0  # of which the records know
+        self._spent = this.spent  # of which the records know
 
     def run(self) -> None:
         """Run the plan to its end."""
@@ -144,11 +159,12 @@ class Execution:
         """Begin an attempt: all of it that needs no process happens now."""
         task = self._tasks[going.number]
         self._display.running(going.number, going.attempt)
-        inputs = machine.inputs(self.state, going.number)
+        inputs = {**machine.inputs(self.state, going.number), **self._pass.inputs}
         if isinstance(task, TopKTask):
             self._end(going, machine.top_k(task, inputs))
             return
         self._records.stand()
+        self._records.task_begun(task, going.attempt)
         stem = self._records.log(going.number, task.name, going.attempt)
         self._records.begin_logs(stem)
         # Making a file costs as much as half a process, so those who end in their turn share one for their inputs;
@@ -189,13 +205,21 @@ class Execution:
             if self._cause is not None:
                 return Attempt(Status.FAIL, note=self._cause)
             return Attempt(Status.BLOCKED, note=str(refusal))
-        job = Job(task, going.number, going.attempt, inputs, self._params, folder, logs)
+        settled = self._settled() if task.operation else _NOTHING
+        variables = self._pass.variables
+        job = Job(task, going.number, going.attempt, inputs, self._params, folder, logs, variables, settled)
         attempt = yield from self._runners[task.kind].attempt(job)
         if len(self.state.wave) == 1:  # beside others, a process that has hidden whose it is lives on for a while
             self._records.end_logs(logs.out, logs.err)
         going.is_leaving = True
         yield from self._places.leave(task, folder)
         return attempt
+
+    def _settled(self) -> dict[str, Result]:
+        """Return the results of this pass so far, by name."""
+        found = zip(self._tasks, self.state.results, strict=True)
+        given = self.state.plan.given
+        return {task.name: result for number, (task, result) in enumerate(found) if result and number not in given}
 
     def _over(self, going: _Going, attempt: Attempt) -> None:
         """Hold an attempt that may be made again until it is time, and record any other."""

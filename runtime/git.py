@@ -87,8 +87,12 @@ class GitFailed(Exception):
 class Git:
     """Runs git and waits for it; ``folder`` is where its output is kept until it is read."""
 
-    def __init__(self, processes: Processes, environ: Mapping[str, str], folder: str) -> None:
+    def __init__(
+        self, processes: Processes, environ: Mapping[str, str], folder: str, *, heeds_stops: bool = True
+    ) -> None:
+        """``heeds_stops`` tells whether nothing is begun any more once somebody has stopped the run."""
         self._processes = processes
+        self._heeds_stops = heeds_stops
         self._folder = folder
         # Where the user has ignore rules and attributes for all repositories.
         home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or "/", ".config")
@@ -122,7 +126,7 @@ class Git:
     ) -> bytes:
         """Run git and return what it printed; raise GitFailed."""
         cause = self._processes.stopped
-        if cause is not None:
+        if cause is not None and self._heeds_stops:
             raise GitFailed(cause, cause)
         command = self.command(*arguments, directory=directory, is_closed=is_closed, also=also)
         ended = self._processes.run(command)

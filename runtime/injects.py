@@ -188,6 +188,26 @@ class _Held(NamedTuple):
     size: int
 
 
+class Seal(NamedTuple):
+    """What tells a frozen file, and the folders on the way to it, from any that took their place in between.
+
+    ``file`` are device, inode and time of change, which nobody can set; ``folders`` have the times of change and of
+    modification as well: a folder that was renamed and renamed back has changed and was not modified.
+    """
+
+    file: tuple[int, int, int]
+    folders: tuple[tuple[int, int, int, int], ...]
+
+    def is_broken_by(self, other: "Seal") -> bool:
+        """Tell whether something else stood there between two looks."""
+        if self.file != other.file or len(self.folders) != len(other.folders):
+            return True
+        return any(
+            old[:2] != new[:2] or (old[2] != new[2] and old[3] == new[3])
+            for old, new in zip(self.folders, other.folders, strict=True)
+        )
+
+
 class Stock:
     """The content of injects as it was when the run began, whatever becomes of the sources."""
 
@@ -250,6 +270,35 @@ class Stock:
                 return all(self._is_there(top, held) for held in self._held if held.frozen)
         except OSError:
             return False
+
+    def seal(self, folder: str) -> tuple[Seal, ...]:
+        """Return what ``is_unbroken`` holds the frozen files against; raise OSError where one is missing."""
+        with tree.opened(folder) as top:
+            return tuple(self._seal(top, held) for held in self._held if held.frozen)
+
+    def is_unbroken(self, folder: str, seals: tuple[Seal, ...]) -> bool:
+        """Tell whether every frozen file stands in a folder as it was put there, and stood there all the time."""
+        try:
+            now = self.seal(folder)
+        except OSError:
+            return False
+        has_other = any(old.is_broken_by(new) for old, new in zip(seals, now, strict=True))
+        return not has_other and self.is_in_place(folder)
+
+    def _seal(self, top: int, held: _Held) -> Seal:
+        folders = []
+        parent = os.dup(top)
+        try:
+            for each in held.target[:-1]:
+                inner = os.open(each, _LOOK | os.O_DIRECTORY, dir_fd=parent)
+                os.close(parent)
+                parent = inner
+                found = os.fstat(parent)
+                folders.append((found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns))
+            found = os.stat(held.target[-1], dir_fd=parent, follow_symlinks=False)
+        finally:
+            os.close(parent)
+        return Seal((found.st_dev, found.st_ino, found.st_ctime_ns), tuple(folders))
 
     def _is_there(self, top: int, held: _Held) -> bool:
         *folders, name = held.target

@@ -16,7 +16,7 @@ from crucible.runtime.surroundings import base, encodable
 from crucible.schemas.ir import is_finite, kind_of
 
 if TYPE_CHECKING:
-    from crucible.runtime.injects import Stock
+    from crucible.runtime.injects import Seal, Stock
 
 GATE_CHANGED: Final = "gate changed during the measurement"
 BASELINE_SCORE: Final = "CRUCIBLE_BASELINE_SCORE"
@@ -40,7 +40,28 @@ class Reading(NamedTuple):
     @property
     def total(self) -> float | None:
         """Return ``detail.total``, None when that is no finite number."""
-        return _number((self.detail or {}).get("total"))
+        return finite((self.detail or {}).get("total"))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the reading as plain data; what is not there is left out, the score never."""
+        plain: dict[str, Any] = {"valid": self.valid, "score": self.score, "solved": self.solved}
+        facts = {"tiebreak": self.tiebreak, "note": self.note or None, "detail": self.detail}
+        return plain | {name: value for name, value in facts.items() if value is not None}
+
+    @classmethod
+    def of_plain(cls, plain: object) -> "Reading":
+        """Return the reading that plain data gives: an invalid one when it has no finite score, or is none at all."""
+        if not isinstance(plain, dict):
+            return cls(valid=False)
+        score, note, detail = finite(plain.get("score")), plain.get("note"), plain.get("detail")
+        return cls(
+            plain.get("valid") is True and score is not None,
+            score,
+            finite(plain.get("tiebreak")),
+            plain.get("solved") is True,
+            note if isinstance(note, str) else "",
+            detail if isinstance(detail, dict) else None,
+        )
 
 
 class Measured(NamedTuple):
@@ -104,11 +125,13 @@ def measure(
 
     ``logs`` are the files for what the command prints. Raises OSError when the frozen files cannot be put back.
     """
+    seals: tuple[Seal, ...] = ()
     if stock is not None:
         stock.put(folder, frozen_only=True)
+        seals = stock.seal(folder)
     exit_ = yield Command((SHELL, "-c", encodable(command)), environ, folder, *logs)
     found = judged(exit_, *logs)
-    if stock is not None and not stock.is_in_place(folder):
+    if stock is not None and not stock.is_unbroken(folder, seals):
         reading = found.reading or Reading(valid=False)
         return found._replace(reading=reading._replace(valid=False, note=GATE_CHANGED), fault=GATE_CHANGED)
     return found
@@ -141,7 +164,7 @@ def _read(line: last_line.LastLine) -> tuple[Reading | None, str | None]:
     place = _infinite({name: each for name, each in value.items() if name != "score"})
     if place is not None:
         return None, f"{place} is not finite, which JSON does not allow"
-    score, note = _number(value.get("score")), value.get("note") or ""
+    score, note = finite(value.get("score")), value.get("note") or ""
     valid = value["valid"]
     if valid and score is None:
         valid = False
@@ -162,7 +185,7 @@ def _is(value: object, kind: type | tuple[type, ...]) -> bool:
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
-def _number(value: object) -> float | None:
+def finite(value: object) -> float | None:
     """Return a finite number, None for anything else."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and is_finite(value):
         return value

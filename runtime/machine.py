@@ -63,12 +63,15 @@ class Verdict(NamedTuple):
     ending: Ending
 
 
-def begin(plan: Plan) -> Run:
-    """Return the run of a plan before its first wave: what can never run here is settled."""
+def begin(plan: Plan, spent: int = 0) -> Run:
+    """Return the run of a plan before its first wave: what can never run here is settled.
+
+    ``spent`` is what earlier passes over the graph have cost, which counts against the budget, too.
+    """
     open_main = sum(not late for late in plan.is_late)
     # Who waits for the main graph has it as one dependency more.
     waits = (len(to) + (late and open_main > 0) for to, late in zip(plan.depends_on, plan.is_late, strict=True))
-    run = Run(plan, (None,) * len(plan.never), tuple(waits), open_main)
+    run = Run(plan, (None,) * len(plan.never), tuple(waits), open_main, spent=spent)
     return _Consequences(run).of_begin()
 
 
@@ -153,7 +156,7 @@ def status(run: Run, index: int) -> Status:
 def inputs(run: Run, index: int) -> dict[str, Any]:
     """Return what a task receives: the outputs of its passing dependencies by name, in declaration order."""
     tasks = run.plan.workflow.task
-    found = ((tasks[to].name, run.results[to]) for to in run.plan.depends_on[index])
+    found = ((tasks[to].name, run.results[to]) for to in run.plan.depends_on[index] if to not in run.plan.given)
     return {name: result.output for name, result in found if result is not None and result.status is Status.PASS}
 
 
@@ -202,9 +205,13 @@ class _Consequences:
             for index, never in enumerate(self._plan.never):
                 self._settle(index, Result(Status.TRUNCATED, never or self._halt))
             return self._end()
-        self._due = [index for index, count in enumerate(self._open) if not count and self._plan.never[index] is None]
+        for index in self._plan.given:
+            self._results[index] = Result(Status.PASS)
+        self._due = [index for index, count in enumerate(self._open) if not count and self._is_dispatched(index)]
+        for index in sorted(self._plan.given):
+            self._go_by(index)
         for index, never in enumerate(self._plan.never):
-            if never is not None:
+            if never is not None and index not in self._plan.given:
                 self._settle(index, Result(Status.SKIPPED, never))
         return self._go_on()
 
@@ -259,6 +266,9 @@ class _Consequences:
     def _settled(self, index: int) -> None:
         """Record a task that has its result; whoever waited for it waits for one task less."""
         self._recorded.append(index)
+        self._go_by(index)
+
+    def _go_by(self, index: int) -> None:
         self._release(self._plan.dependents[index])
         if not self._plan.is_late[index]:
             self._open_main -= 1
@@ -268,8 +278,12 @@ class _Consequences:
     def _release(self, waiting: tuple[int, ...]) -> None:
         for index in waiting:
             self._open[index] -= 1
-            if not self._open[index] and self._plan.never[index] is None:
+            if not self._open[index] and self._is_dispatched(index):
                 heappush(self._due, index)
+
+    def _is_dispatched(self, index: int) -> bool:
+        """Tell whether a task runs when its turn comes."""
+        return self._plan.never[index] is None and index not in self._plan.given
 
     def _unsatisfied(self, index: int) -> Reason | None:
         """Return why the join of a task is not satisfied, all of whose dependencies are settled."""

@@ -20,7 +20,8 @@ class Plan(NamedTuple):
     ``depends_on`` and ``dependents`` have for each task the numbers of others, in order. ``is_late``
     tells the tasks that wait for the main graph: those of the epilogue, and what depends on one.
     ``never`` has the reason of each task that can never run here. ``budget`` is in micro-dollars,
-    None for no ceiling; ``jobs`` is how many isolated tasks run at once, None for all.
+    None for no ceiling; ``jobs`` is how many isolated tasks run at once, None for all. ``given`` are tasks that are
+    no part of this pass over the graph: they count as passed, and nobody gets anything of them.
     """
 
     workflow: Workflow
@@ -31,6 +32,7 @@ class Plan(NamedTuple):
     budget: int | None = None
     jobs: int | None = None
     retries: int = RETRIES
+    given: frozenset[int] = frozenset()
 
     @property
     def truncation(self) -> Reason | None:

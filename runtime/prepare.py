@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NOTHING: Final[Mapping[str, str]] = {}
 RECORD: Final = "workspace.json"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_UNFINISHED: Final = "preparing"
+UNFINISHED: Final = "preparing"
 _ASIDE: Final = "unfinished"
 _MOST_SAID: Final = 4096
 _MOST_RECORD: Final = 1 << 16
@@ -87,7 +87,7 @@ class Preparation:
 
         Raises Unprepared.
         """
-        marker = os.path.join(self._state, _UNFINISHED)
+        marker = os.path.join(self._state, UNFINISHED)
         try:
             if self._is_in_use(marker):
                 base = recorded_base(self._state, self.folder)

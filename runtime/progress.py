@@ -4,6 +4,7 @@ In go the same few events, told by number of task; nothing of a run depends on w
 owner of rich, which is loaded for a terminal alone.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, Self
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PERIOD: Final = 0.2  # seconds between two pictures of the live table
+_BARS: Final = "▁▂▃▄▅▆▇█"
 _SIXTY: Final = 60
 _AROUND: Final = 8  # lines of a terminal that are not rows
 _STYLES: Final = {
@@ -36,6 +38,12 @@ class Display(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
+
+    def fresh(self, title: str) -> None:
+        """Begin another pass over the graph, all tasks pending, under a title."""
+
+    def say(self, line: str) -> None:
+        """Tell what stays to be read when the pass is over."""
 
     def running(self, number: int, attempt: int) -> None:
         """Tell that an attempt has begun."""
@@ -65,6 +73,14 @@ class Lines:
 
     def __exit__(self, *_: object) -> None:
         return
+
+    def fresh(self, title: str) -> None:
+        """Say the title."""
+        self._say(title)
+
+    def say(self, line: str) -> None:
+        """Say it."""
+        self._say(line)
 
     def running(self, number: int, attempt: int) -> None:
         """Say that an attempt has begun."""
@@ -99,6 +115,7 @@ class Live:
         self._harmless = harmless
         self._rows: list[_Row] = [_Row() for _ in self._names]
         self._begin = time.monotonic()
+        self._title = ""
         self._drawn = 0.0
         console = Console(stderr=True)
         self._screen = Screen(
@@ -111,6 +128,18 @@ class Live:
 
     def __exit__(self, *_: object) -> None:
         self._screen.stop()
+
+    def fresh(self, title: str) -> None:
+        """Show all tasks as pending, under a title."""
+        self._rows = [_Row() for _ in self._names]
+        self._title = title
+        self.refresh()
+
+    def say(self, line: str) -> None:
+        """Print it above the table, where it stays."""
+        from rich.text import Text
+
+        self._screen.console.print(Text(self._harmless(line)))
 
     def running(self, number: int, attempt: int) -> None:
         """Show a task as running since now."""
@@ -145,7 +174,8 @@ class Live:
 
         shown = self._window(self._screen.console.size.height - _AROUND)
         settled = sum(row.status not in (Status.PENDING, Status.RUNNING) for row in self._rows)
-        table = Table(box=None, pad_edge=False, caption_justify="left")
+        heading = Text(self._title, style="bold") if self._title else None
+        table = Table(title=heading, title_justify="left", box=None, pad_edge=False, caption_justify="left")
         for title in ("task", "state", "elapsed", "attempts", "note"):
             table.add_column(title, no_wrap=True, overflow="ellipsis", ratio=1 if title == "note" else None)
         for number in shown:
@@ -169,6 +199,18 @@ class Live:
         first = next((number for number, row in enumerate(self._rows) if row.status is Status.RUNNING), 0)
         begin = max(0, min(first - room // 3, count - room))
         return range(begin, min(begin + room, count))
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Draw numbers as a line of bars, the lowest and the highest of them at its ends; a dot where there is none."""
+    known = [value for value in values if value is not None]
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    span = high - low
+    steps = len(_BARS) - 1
+    return "".join(
+        "·" if value is None else _BARS[round((value - low) / span * steps) if 0 < span < math.inf else steps // 2]
+        for value in values
+    )
 
 
 class _Row:

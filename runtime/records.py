@@ -11,7 +11,7 @@ from contextlib import suppress
 from stat import S_IRUSR, S_ISREG, S_IWUSR
 from typing import Any, Final
 
-from crucible.runtime import state
+from crucible.runtime import careful, state
 from crucible.runtime.lock import Lock
 from crucible.runtime.outcome import Ending, Result, Status
 from crucible.schemas.hashes import sha256
@@ -44,8 +44,13 @@ class Records:
     ``close`` writes the last event, once. Whoever holds the records closes them, whatever happens.
     """
 
-    def __init__(self, folder: str, lock: Lock | None = None, *, reuses: bool = False) -> None:
-        """``reuses`` tells whether nobody can write into a log any more when its attempt is over."""
+    def __init__(
+        self, folder: str, lock: Lock | None = None, *, reuses: bool = False, goes_on_at: int | None = None
+    ) -> None:
+        """``reuses`` tells whether nobody can write into a log any more when its attempt is over.
+
+        Records that go on keep the events in so many first bytes of the log, and what earlier processes printed.
+        """
         self._lock = lock
         self.problems: list[str] = []  # what could not be written, each once
         self._folder = folder
@@ -53,8 +58,11 @@ class Records:
         self._reuses = reuses
         self._spare: list[str] = []  # logs that nothing was written to
         self._empty = os.path.join(folder, _EMPTY)
+        self._iteration: int | None = None
+        self._part = ""
+        kept = () if goes_on_at is None else (SESSION, LEDGER)
         for name in os.listdir(folder):
-            if name in _ANEW or name.startswith(_INPUTS):
+            if (name in _ANEW and name not in kept) or name.startswith(_INPUTS):
                 _remove(os.path.join(folder, name))
         logs = os.path.join(folder, LOGS)
         if os.path.islink(logs) or not os.path.isdir(logs):
@@ -63,11 +71,21 @@ class Records:
         self._logs = logs
         self._begun = os.lstat(logs)
         self._is_link = os.path.islink(folder)
-        for name in os.listdir(logs):
+        for name in os.listdir(logs) if goes_on_at is None else ():
             _remove(os.path.join(logs, name))
         if reuses:
             os.close(os.open(self._empty, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444))
-        self._session = os.open(os.path.join(folder, SESSION), _SESSION_FLAGS, 0o666)
+        path = os.path.join(folder, SESSION)
+        if goes_on_at is None:
+            self._session = os.open(path, _SESSION_FLAGS, 0o666)
+        else:
+            self._session = careful.opener(path, os.O_RDWR | os.O_APPEND)
+            os.ftruncate(self._session, goes_on_at)
+
+    def enter(self, iteration: int, part: str) -> None:
+        """Note which pass over the graph the tasks belong to from now on; its logs have a folder of their own."""
+        self._iteration, self._part = iteration, part
+        self._spare.clear()
 
     def event(self, kind: str, **facts: Any) -> None:
         """Write one event, whole or not at all; those after the last one are dropped."""
@@ -93,6 +111,9 @@ class Records:
             is_there = False
         if not is_there:
             self._make_again()
+        if self._part:
+            with suppress(OSError):  # a log that cannot be made says so itself
+                os.makedirs(os.path.join(self._logs, self._part), exist_ok=True)
         if self._lock is not None:
             with suppress(OSError):
                 self._lock.stand()
@@ -142,9 +163,23 @@ class Records:
         if text not in self.problems:
             self.problems.append(text)
 
+    def task_begun(self, task: Task, attempt: int) -> None:
+        """Write that a task of an iteration is attempted: who goes on after a crash sees where it was."""
+        if self._iteration is not None:
+            self.event(
+                "task_begun",
+                name=task.name,
+                task_kind=task.kind,
+                attempt=attempt,
+                iter=self._iteration,
+                **({"op": task.operation} if task.operation else {}),
+            )
+
     def task_result(self, task: Task, result: Result) -> None:
         """Write what became of a task."""
         facts = {"name": task.name, "task_kind": task.kind, **_facts(result)}
+        if self._iteration is not None:
+            facts["iter"] = self._iteration
         if "output" in facts:
             facts["output_digest"] = _digest(facts.pop("output"))
         self.event("task_result", **facts)
@@ -157,6 +192,11 @@ class Records:
         except OSError as error:
             self._problem(SESSION, error)
         self._put(REPORT, report_text(report).encode(), 0o666)
+
+    def put_report(self, text: str) -> None:
+        """Write a report that is text already."""
+        self.stand()
+        self._put(REPORT, text.encode(errors="backslashreplace"), 0o666)
 
     def ledger(self, conversations: Mapping[str, Mapping[str, Any]]) -> None:
         """Write the cursors and turns of all conversations, for nobody else to read."""
@@ -171,7 +211,7 @@ class Records:
     def log(self, number: int, name: str, attempt: int) -> str:
         """Return the path of the logs of an attempt, without their endings; tasks are numbered from 0, files from 1."""
         slug = "".join(letter for letter in name if letter in _PLAIN)[:_SLUG]
-        return os.path.join(self._folder, LOGS, f"{number + 1:03}-{slug}.attempt-{attempt}")
+        return os.path.join(self._folder, LOGS, self._part, f"{number + 1:03}-{slug}.attempt-{attempt}")
 
     def begin_logs(self, stem: str) -> None:
         """Give an attempt the logs of earlier ones that printed nothing, which stay behind as names of one empty file.

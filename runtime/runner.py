@@ -8,7 +8,7 @@ as a wave has in one thread.
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from crucible.runtime.outcome import Attempt
+from crucible.runtime.outcome import Attempt, Result
 from crucible.runtime.process import Command, Exit
 from crucible.schemas.ir import Task
 
@@ -32,6 +32,8 @@ class Job(NamedTuple):
     ``number`` is the task's place in the plan, from 0; ``attempt`` counts from 1. ``inputs`` are the
     outputs of the passing dependencies by name, in declaration order; ``params`` the workflow's bound
     parameters. ``workspace`` is the absolute path of the folder in which it runs, its worktree if it has one.
+    ``variables`` are what the pass adds to the environment of its children; ``settled`` are the results so far of an
+    engine task's pass, by name.
     """
 
     task: Task
@@ -41,6 +43,8 @@ class Job(NamedTuple):
     params: Mapping[str, Any]
     workspace: str
     logs: Logs
+    variables: Mapping[str, str] = {}
+    settled: Mapping[str, Result] = {}
 
 
 class Runner(Protocol):

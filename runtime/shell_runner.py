@@ -16,7 +16,7 @@ from crucible.runtime.surroundings import encodable, environment, refusal
 from crucible.schemas.ir import CommandTask, EvaluateTask, is_finite, kind_of
 
 SHELL: Final = "/bin/sh"
-_NOT_RUN: Final = {126: "it cannot be executed", 127: "it was not found"}
+NOT_RUN: Final = {126: "it cannot be executed", 127: "it was not found"}
 _SIGNALLED: Final = 128  # a shell reports the signal n of what it ran as 128 + n
 
 
@@ -60,8 +60,8 @@ def exit_note(exit_: Exit, err: str) -> str:
     code = exit_.code
     if not code:
         return ""
-    if code in _NOT_RUN:
-        return "\n".join(filter(None, (f"exit {code}: {_NOT_RUN[code]}", last_line.tail(err))))
+    if code in NOT_RUN:
+        return "\n".join(filter(None, (f"exit {code}: {NOT_RUN[code]}", last_line.tail(err))))
     reported = f" ({_name(code - _SIGNALLED)})" if code - _SIGNALLED in signal.valid_signals() else ""
     said = last_line.tail(err, 1)
     return f"exit {code}{reported}" + (f": {said}" if said else "")

@@ -55,6 +55,7 @@ def environment(job: Job, base: Mapping[str, str]) -> dict[str, str]:
     careful.write(job.logs.inputs, inputs + b"\n")
     made = {
         **base,
+        **job.variables,
         "CRUCIBLE_TASK": encodable(job.task.name),
         "CRUCIBLE_ATTEMPT": str(job.attempt),
         "CRUCIBLE_INPUTS_FILE": job.logs.inputs,

@@ -1,0 +1,173 @@
+"""Makes the workspace of a scored loop ready, and its world: made anew, used again, or its author's own checkout.
+
+In go the two folders, out comes a world that has its first state. What somebody may have worked in is never touched:
+it is clean, or made by us, or refused.
+"""
+
+import os
+from typing import TYPE_CHECKING, Final, Self
+
+from crucible.runtime import careful
+from crucible.runtime.git import Git, GitFailed
+from crucible.runtime.prepare import UNFINISHED, recorded
+from crucible.runtime.workspace import Refused
+from crucible.runtime.world import LEFT_OUT, GitWorld, Lost, Unkept, known
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from crucible.runtime.prepare import Origin
+    from crucible.runtime.process import Processes
+    from crucible.runtime.workspace import Workspace
+
+_QUIETLY: Final = ("-c", "core.fsmonitor=false")
+
+
+class InUse(Exception):
+    """Another run works in the workspace; the text says which."""
+
+
+class Hold:
+    """A workspace that no other run gets, whatever its state directory; given back when the process ends."""
+
+    def __init__(self, folder: str) -> None:
+        """Take it, if it is there; raise InUse, and OSError."""
+        import fcntl
+
+        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = _holder(self._descriptor)
+            os.close(self._descriptor)
+            raise InUse(f"{who} runs in {folder} already") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        os.close(self._descriptor)
+
+
+def _holder(descriptor: int) -> str:
+    """Say who holds the lock on an open folder, as far as the system tells."""
+    found = os.fstat(descriptor)
+    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    try:
+        with open("/proc/locks", encoding="ascii") as file:
+            rows = [line.split() for line in file]
+    except OSError:
+        rows = []
+    pids = [row[4] for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == place]  # noqa: PLR2004
+    return f"process {pids[0]}" if pids else "another process"
+
+
+class Site:
+    """The folders of one run of a loop."""
+
+    def __init__(
+        self,
+        folder: str,
+        state: str,
+        processes: "Processes",
+        environ: "Mapping[str, str]",
+        *,
+        is_own: bool,
+        apart: bool,
+    ) -> None:
+        """Keep what it takes; ``is_own`` tells whether the workspace is its author's checkout, ``apart`` as a world."""
+        self.folder: Final = folder
+        self.world: Final = GitWorld(folder, state, processes, environ, apart=apart)
+        self._state = state
+        self._is_own = is_own
+        scratch = os.path.join(state, "world")
+        self._git = Git(processes, environ, scratch)
+
+    def refusal(self) -> str | None:
+        """Return why the workspace cannot be used for a new run; None when it can."""
+        if self._is_ours() or self._is_free():
+            return None
+        if not os.path.isdir(self.folder):
+            return f"{self.folder} is to be the workspace, and is no folder"
+        base = recorded(self._state)
+        is_prepared = base is not None and base.workspace == self.folder and base.commit is not None
+        if not (self._is_own or is_prepared):
+            return (
+                f"{self.folder} has files, and no run of this state directory prepared it; move it away, or name "
+                "another [workspace].dir"
+            )
+        try:
+            prefix = self._ask("rev-parse", "--show-prefix").strip()
+            changed = self._changed()
+        except GitFailed as failed:
+            return f"{self.folder} is to be worked in as it is, and cannot be: {failed}"
+        if prefix:
+            return f"{self.folder} is not the top of its git repository; a run keeps states of a whole checkout"
+        if changed:
+            return (
+                f"{self.folder} is to be worked in as it is, and has changes that are not committed: {changed}; "
+                "commit or stash them"
+            )
+        return None
+
+    def begin(self, workspace: "Workspace", origin: "Origin", logs: str) -> bool:
+        """Make the workspace ready for a new run; tell whether it was made now. Raises Refused."""
+        found = known(self._state)
+        try:
+            if self._is_ours() and found is not None and self.world.has(found.first):
+                self.world.go_on(found)
+                self.world.forget()
+                self.world.restore(found.first)
+                workspace.prepare(origin, logs)  # it is in use: only its baseline is looked up
+                return False
+            is_new = workspace.prepare(origin, logs)
+            tracked = self._ask("ls-files", "-z") if os.path.lexists(os.path.join(self.folder, ".git")) else b""
+            self.world.begin(tracked, is_ours=not self._is_own)
+        except (GitFailed, Lost, Unkept) as failed:
+            raise Refused(str(failed)) from None
+        return is_new
+
+    def go_on(self, workspace: "Workspace", origin: "Origin", logs: str, token: str | None, last: int) -> None:
+        """Make the workspace again what an earlier process kept last, the first state without one; raise Refused."""
+        found = known(self._state)
+        if found is None or found.workspace != self.folder:
+            raise Refused(f"the states of {self.folder} are gone from {self._state}, so there is nothing to go on with")
+        self.world.go_on(found)
+        self.world.forget(last)
+        token = token or found.first
+        if not self.world.has(token):
+            raise Refused(f"the state {token.partition(chr(9))[0]} is gone from {self._state}")
+        try:
+            self.world.restore(found.first if token is None else token)
+        except Lost as lost:
+            raise Refused(str(lost)) from None
+        workspace.prepare(origin, logs)
+
+    def _is_ours(self) -> bool:
+        found = known(self._state)
+        return found is not None and found.is_ours and found.workspace == self.folder and not self._is_own
+
+    def _is_free(self) -> bool:
+        """Tell whether there is no workspace yet, or the rest of a preparation."""
+        if not os.path.lexists(self.folder):
+            return True
+        if not os.path.isdir(self.folder):
+            return False
+        try:
+            unfinished = os.fsdecode(careful.read(os.path.join(self._state, UNFINISHED)))
+        except OSError:
+            unfinished = ""
+        return not os.listdir(self.folder) or unfinished == self.folder
+
+    def _changed(self) -> str:
+        """Return the first path that differs from the last commit, "" when none does but for what loops make."""
+        ignore = ("-c", f"core.excludesFile={os.path.join(self._git.home, 'ignore')}")
+        found = self._ask(*ignore, "status", "--porcelain", "--no-renames", "-z", "--ignore-submodules=none")
+        for entry in found.split(b"\0"):
+            path = os.fsdecode(entry[3:])
+            if path and not any(path == name or path.startswith(f"{name}/") for name in LEFT_OUT):
+                return path
+        return ""
+
+    def _ask(self, *arguments: str) -> bytes:
+        return self._git(*_QUIETLY, *arguments, directory=self.folder)

@@ -36,7 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
         "next:",
         f"  crucible check --manifest {manifest}",
         f"  crucible plan render --file {source}",
-        *([] if lane == "autoresearch" else [f"  crucible plan run --file {source} --manifest {manifest}"]),
+        f"  crucible run --manifest {manifest} --iterations 3"
+        if lane == "autoresearch"
+        else f"  crucible plan run --file {source} --manifest {manifest}",
         f"  crucible plan compile-workflow --file {source} --manifest {manifest} # after an edit",
     ]
     lines += ["", _AGENTS]

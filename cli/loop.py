@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from crucible.runtime.records import Records
     from crucible.runtime.workspace import Workspace
     from crucible.schemas.ir import Workflow
+    from crucible.schemas.span import Span
 
 INTERRUPTED: Final = 130
 _ITERATIONS: Final = 10
@@ -428,7 +429,7 @@ class _Run:
             remark(f"warning: {harmless(problem)}\n")
         if ended.task is not None:
             manifest = self._pack.manifest
-            place = manifest.place("judge", "measure_cmd")
+            place = self._place(ended.task) or manifest.place("judge", "measure_cmd")
             remark(report_text([Diagnostic("gate-unreadable", ended.reason, manifest.path, place)],
                                {manifest.path: manifest.text}, 2))  # fmt: skip
         lines = "".join(f"{harmless(line)}\n" for line in self._lines(loop, ended))
@@ -442,6 +443,15 @@ class _Run:
         if ended.outcome in {"error", "escalated"}:
             return 1
         return 0 if loop.is_better or ended.outcome == "solved" else 1
+
+    def _place(self, task: str) -> "Span | None":
+        """Return where the command of an evaluate task stands in the manifest, None for what is none of its tasks."""
+        table = self._pack.manifest.data.get("workflow")
+        rows = table.get("task") if isinstance(table, dict) else None
+        for number, row in enumerate(rows if isinstance(rows, list) else ()):
+            if isinstance(row, dict) and row.get("name") == task:
+                return self._pack.manifest.place("workflow", "task", number, "command")
+        return None
 
     def _lines(self, loop: "Loop", ended: "Ended") -> "Iterator[str]":
         from crucible.runtime.progress import duration, sparkline

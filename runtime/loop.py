@@ -485,8 +485,11 @@ class _Graph:
         return None
 
     def is_unreadable(self, number: int, result: "Result") -> bool:
-        """Tell whether a task was to measure and did not: a missed threshold, and ``pass = false``, are measured."""
-        if not self._measures(number):
+        """Tell whether a required task was to measure and did not.
+
+        A missed threshold, and ``pass = false``, are measured.
+        """
+        if not self._measures(number) or not self._tasks[number].required:
             return False
         is_vetoed = self._tasks[number].kind == "evaluate" and result.output is not None
         return result.status is Status.TRANSPORT or (result.status is Status.FAIL and not is_vetoed)

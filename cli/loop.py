@@ -269,17 +269,19 @@ class _Run:
             refusal = site.refusal()
             if refusal is not None:
                 raise Refused(refusal)
+            if os.path.isdir(self._folder):
+                Hold(self._folder).close()  # before anything is touched; to prepare it may mean to make it anew
             if site.begin(workspace, self._pack.origin(), logs):
                 remark_printed([f"prepared {relative(self._folder)}"])
-            _hold = Hold(self._folder)
+            hold = Hold(self._folder)
         else:
             kept = [row for row in past.rows if row.snapshot and row.decision == "keep"]
             first = [row for row in past.rows if row.snapshot]
             row = kept[-1] if kept else first[0] if first else None
-            _hold = Hold(self._folder)
+            hold = Hold(self._folder)
             last = past.rows[-1].number if past.rows else -1
             site.go_on(workspace, self._pack.origin(), logs, row.snapshot if row else None, last)
-        with _hold:
+        with hold:
             self._identify(records, workspace, past)
             return self._loop(site, workspace, processes, records, past, held)
 

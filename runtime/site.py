@@ -46,6 +46,10 @@ class Hold:
         return self
 
     def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give it back."""
         os.close(self._descriptor)
 
 

@@ -13,7 +13,10 @@ Fate = tuple[Status, Reason | None]
 
 
 class Told(NamedTuple):
-    """What a run is told: attempts by name, in turn, then passing ones; before which wave the time is up."""
+    """What a run is told: attempts by name, in turn, then passing ones; before which wave the time is up.
+
+    ``given`` are the names that are no part of this pass, ``spent`` is what the earlier ones have cost.
+    """
 
     capabilities: frozenset[str]
     budget: int | None
@@ -22,6 +25,8 @@ class Told(NamedTuple):
     attempts: Mapping[str, Sequence[Attempt]]
     time_is_up_in: int | None = None
     interrupted_in: int | None = None
+    given: frozenset[str] = frozenset()
+    spent: int = 0
 
 
 class Account(NamedTuple):
@@ -44,7 +49,7 @@ class NaiveRun:
         self.fates: dict[str, Fate] = {}
         self.waves: list[list[str]] = []
         self.recorded: list[str] = []
-        self.spent = 0
+        self.spent = told.spent
 
     def account(self) -> Account:
         """Play the whole run."""
@@ -61,9 +66,10 @@ class NaiveRun:
                 reason = Reason(Why.REQUIRED_TASK_CANNOT_RUN, (required[0],), root.capability)
                 self._put(name, Status.TRUNCATED, self._never(task) or reason)
             return Ending.TRUNCATED
+        self.fates = dict.fromkeys(self.told.given, (Status.PASS, None))
         for name, task in self.tasks.items():
             never = self._never(task)
-            if never:
+            if never and name not in self.told.given:
                 self._put(name, Status.SKIPPED, never)
         while True:
             doomed = self._block_the_unsatisfied()

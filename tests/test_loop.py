@@ -1,16 +1,22 @@
 """The scored loop as people run it: real packs, real git, a stand-in agent that does what its list says."""
 
 import json
+import os
+import pty
+import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from contract import contract
+from process import COMMAND
 from runs import events
 
 from crucible.cli import main
+from crucible.runtime.progress import sparkline
 
 # The gate reads a reading that the candidate's file holds: what is tested here is the loop, not the gate.
 GATE = "test -f reading && cat reading"
@@ -547,3 +553,48 @@ def test_evidence_that_cannot_be_read_at_the_baseline_ends_the_run(bench: Bench)
     assert '"correct": exit 1' in ran.err
     assert f"crucible.toml:{line}:11" in ran.err
     assert not (bench.pack / "workspace" / "turned").exists()
+
+
+# What a person sees
+
+
+@pytest.mark.parametrize(
+    ("values", "bars"),
+    [
+        ([], ""),
+        ([3.0], "▄"),
+        ([None, 1.0, None], "·▄·"),
+        ([0.0, 1.0, 2.0, 7.0], "▁▂▃█"),
+        ([5, 5, 5], "▄▄▄"),
+        ([-1e308, 1e308], "▄▄"),  # so far apart that the distance is no number
+    ],
+)
+def test_scores_are_drawn_as_bars(values: list[float | None], bars: str) -> None:
+    """The lowest and the highest are the ends; a reading without a score is a dot."""
+    assert sparkline(values) == bars
+
+
+def test_the_live_table_has_iteration_best_and_bars_and_rows_stay(bench: Bench) -> None:
+    """Under a terminal each iteration's line stays above the table."""
+    bench.agent({"score": 9}, {"score": 11})
+    words = ["run", "--manifest", str(bench.pack / "crucible.toml"), "--iterations", "2"]
+    shown = under_a_terminal([*COMMAND, *words])
+    assert "iteration 1: keep, score 9" in shown
+    assert "iteration 2: discard, score 11" in shown
+    assert "iteration 2 of 2  best 9, of iteration 1  █▁" in shown
+    assert "Traceback" not in shown
+
+
+def under_a_terminal(words: list[str]) -> str:
+    """Run a command under a terminal of 110 columns, and return what it showed without its escape sequences."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.environ.update(TERM="xterm-256color", COLUMNS="110", LINES="30")
+        os.execvp(words[0], words)
+    data = b""
+    with suppress(OSError):  # the end, on Linux
+        while block := os.read(terminal, 1 << 16):
+            data += block
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode())

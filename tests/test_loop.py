@@ -576,7 +576,7 @@ def test_scores_are_drawn_as_bars(values: list[float | None], bars: str) -> None
 
 def test_the_live_table_has_iteration_best_and_bars_and_rows_stay(bench: Bench) -> None:
     """Under a terminal each iteration's line stays above the table."""
-    bench.agent({"score": 9}, {"score": 11})
+    bench.agent({"score": 9}, 'sleep 0.6; echo \'{"valid": true, "score": 11}\' > reading')
     words = ["run", "--manifest", str(bench.pack / "crucible.toml"), "--iterations", "2"]
     shown = under_a_terminal([*COMMAND, *words])
     assert "iteration 1: keep, score 9" in shown
@@ -590,7 +590,7 @@ def under_a_terminal(words: list[str]) -> str:
     pid, terminal = pty.fork()
     if not pid:
         os.environ.update(TERM="xterm-256color", COLUMNS="110", LINES="30")
-        os.execvp(words[0], words)
+        os.execvp(words[0], words)  # noqa: S606 - the command under test
     data = b""
     with suppress(OSError):  # the end, on Linux
         while block := os.read(terminal, 1 << 16):

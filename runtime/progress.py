@@ -13,7 +13,7 @@ from crucible.runtime.outcome import Attempt, Result, Status
 from crucible.schemas.ir import Workflow
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
 _PERIOD: Final = 0.2  # seconds between two pictures of the live table
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -132,7 +132,8 @@ class Live:
     def fresh(self, title: str) -> None:
         """Show all tasks as pending, under a title."""
         self._rows = [_Row() for _ in self._names]
-        self._title = title
+        self._title = self._harmless(title)
+        self._drawn = 0.0
         self.refresh()
 
     def say(self, line: str) -> None:
@@ -168,14 +169,15 @@ class Live:
             self._drawn = now
             self._screen.update(self._table(now), refresh=True)
 
-    def _table(self, now: float) -> "Table":
+    def _table(self, now: float) -> "Group":
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         shown = self._window(self._screen.console.size.height - _AROUND)
         settled = sum(row.status not in (Status.PENDING, Status.RUNNING) for row in self._rows)
-        heading = Text(self._title, style="bold") if self._title else None
-        table = Table(title=heading, title_justify="left", box=None, pad_edge=False, caption_justify="left")
+        heading = [Text(self._title, style="bold", no_wrap=True, overflow="ellipsis")] if self._title else []
+        table = Table(box=None, pad_edge=False, caption_justify="left")
         for title in ("task", "state", "elapsed", "attempts", "note"):
             table.add_column(title, no_wrap=True, overflow="ellipsis", ratio=1 if title == "note" else None)
         for number in shown:
@@ -191,7 +193,7 @@ class Live:
         hidden = len(self._rows) - len(shown)
         more = f" ({hidden} not shown)" if hidden else ""
         table.caption = Text(f"{settled} of {len(self._rows)} settled{more}, {duration(now - self._begin)}")
-        return table
+        return Group(*heading, table)
 
     def _window(self, room: int) -> Sequence[int]:
         """Return which rows are shown: all, or as many as there is room for, from a little before what runs."""

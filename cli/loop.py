@@ -265,7 +265,7 @@ class _Run:
             apart=any((world.apply_cmd, world.snapshot_cmd, world.restore_cmd)),
         )
         logs = os.path.join(self._pack.state, LOGS)
-        if past is None:
+        if past is None or (not past.rows and not site.is_known):
             refusal = site.refusal()
             if refusal is not None:
                 raise Refused(refusal)

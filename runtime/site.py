@@ -5,13 +5,14 @@ it is clean, or made by us, or refused.
 """
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from crucible.runtime import careful
 from crucible.runtime.git import Git, GitFailed
 from crucible.runtime.prepare import UNFINISHED, recorded
 from crucible.runtime.workspace import Refused
-from crucible.runtime.world import LEFT_OUT, GitWorld, Lost, Unkept, known
+from crucible.runtime.world import LEFT_OUT, GitWorld, Lost, Unkept, known, sha_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from crucible.runtime.process import Processes
     from crucible.runtime.workspace import Workspace
 
+_BEGINNING: Final = "beginning"
 _QUIETLY: Final = ("-c", "core.fsmonitor=false")
 
 
@@ -84,12 +86,19 @@ class Site:
         self.world: Final = GitWorld(folder, state, processes, environ, apart=apart)
         self._state = state
         self._is_own = is_own
+        self._marker = os.path.join(state, _BEGINNING)
         scratch = os.path.join(state, "world")
         self._git = Git(processes, environ, scratch)
 
+    @property
+    def is_known(self) -> bool:
+        """Tell whether there are states of the workspace."""
+        found = known(self._state)
+        return found is not None and found.workspace == self.folder
+
     def refusal(self) -> str | None:
         """Return why the workspace cannot be used for a new run; None when it can."""
-        if self._is_ours() or self._is_free():
+        if self._is_ours() or self._is_free() or self._is_begun():
             return None
         if not os.path.isdir(self.folder):
             return f"{self.folder} is to be the workspace, and is no folder"
@@ -124,9 +133,13 @@ class Site:
                 self.world.restore(found.first)
                 workspace.prepare(origin, logs)  # it is in use: only its baseline is looked up
                 return False
+            if not self._is_own:
+                careful.write(self._marker, os.fsencode(self.folder))
             is_new = workspace.prepare(origin, logs)
             tracked = self._ask("ls-files", "-z") if os.path.lexists(os.path.join(self.folder, ".git")) else b""
             self.world.begin(tracked, is_ours=not self._is_own)
+            with suppress(FileNotFoundError):
+                os.unlink(self._marker)
         except (GitFailed, Lost, Unkept) as failed:
             raise Refused(str(failed)) from None
         return is_new
@@ -134,22 +147,26 @@ class Site:
     def go_on(self, workspace: "Workspace", origin: "Origin", logs: str, token: str | None, last: int) -> None:
         """Make the workspace again what an earlier process kept last, the first state without one; raise Refused."""
         found = known(self._state)
-        if found is None or found.workspace != self.folder:
+        if found is None or not self.is_known:
             raise Refused(f"the states of {self.folder} are gone from {self._state}, so there is nothing to go on with")
         self.world.go_on(found)
         self.world.forget(last)
         token = token or found.first
         if not self.world.has(token):
-            raise Refused(f"the state {token.partition(chr(9))[0]} is gone from {self._state}")
+            raise Refused(f"the state {sha_of(token)} is gone from {self._state}")
         try:
-            self.world.restore(found.first if token is None else token)
+            self.world.restore(token)
         except Lost as lost:
             raise Refused(str(lost)) from None
         workspace.prepare(origin, logs)
 
     def _is_ours(self) -> bool:
         found = known(self._state)
-        return found is not None and found.is_ours and found.workspace == self.folder and not self._is_own
+        return found is not None and self.is_known and found.is_ours and not self._is_own
+
+    def _is_begun(self) -> bool:
+        """Tell whether a run that died had prepared the workspace, and was about to keep its first state."""
+        return not self._is_own and self._noted(self._marker) == self.folder
 
     def _is_free(self) -> bool:
         """Tell whether there is no workspace yet, or the rest of a preparation."""
@@ -157,11 +174,13 @@ class Site:
             return True
         if not os.path.isdir(self.folder):
             return False
+        return not os.listdir(self.folder) or self._noted(os.path.join(self._state, UNFINISHED)) == self.folder
+
+    def _noted(self, path: str) -> str:
         try:
-            unfinished = os.fsdecode(careful.read(os.path.join(self._state, UNFINISHED)))
+            return os.fsdecode(careful.read(path))
         except OSError:
-            unfinished = ""
-        return not os.listdir(self.folder) or unfinished == self.folder
+            return ""
 
     def _changed(self) -> str:
         """Return the first path that differs from the last commit, "" when none does but for what loops make."""

@@ -224,6 +224,8 @@ class _Run:
 
     def _told(self, records: "Records", past: "Past | None", held: dict[str, Any]) -> None:
         """Write how the run begins, or goes on."""
+        from crucible.runtime.records import dollars
+
         judge = self._pack.manifest.judge
         assert judge is not None  # noqa: S101 - narrows: the lane demands one
         if past is not None:
@@ -231,6 +233,7 @@ class _Run:
             records.event("note", level="info", text=f"resumed behind row {number}")
             kind, iteration, detail = past.ended
             records.event("recovery", **{"class": kind}, iter=iteration, detail=detail)
+            records.event("budget", spent_usd=dollars(past.spent), ceiling_usd=held["budget"])
             return
         records.event(
             "start",
@@ -241,6 +244,7 @@ class _Run:
             digest=digest(self._workflow),
             **held,
         )
+        records.event("budget", spent_usd=0.0, ceiling_usd=held["budget"])
         records.event("phase", phase="starting", iter=0)
 
     def _in(

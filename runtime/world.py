@@ -249,9 +249,9 @@ class GitWorld:
             try:
                 self._restore(sha)
             except (GitFailed, OSError) as failed:
-                if isinstance(failed, GitFailed) and failed.cause is not None:
-                    raise
-                _unprotect(self._folder)  # permission bits may have been in its way
+                # Whoever stops the run stops git, too, and still wants the workspace restored.
+                if not (isinstance(failed, GitFailed) and failed.cause is not None):
+                    _unprotect(self._folder)  # permission bits may have been in its way
                 self._index = None
                 self._restore(sha)
         except GitFailed as failed:
@@ -495,7 +495,10 @@ class CommandWorld:
         if self._commands is None:
             return
         out, err = self._files("restore")
-        ended = self._run(self._commands[1], {**self._environ, TOKEN: token.partition("\t")[2]}, out, err)
+        environ = {**self._environ, TOKEN: token.partition("\t")[2]}
+        ended = self._run(self._commands[1], environ, out, err)
+        if ended.cause is not None:  # whoever stops the run still wants the domain restored
+            ended = self._run(self._commands[1], environ, out, err)
         fault = self._fault(ended, err)
         if fault is not None:
             raise Lost(f"restore_cmd failed: {fault}")

@@ -70,6 +70,7 @@ bench: $(VENV)/installed
 	$(PY) benchmarks/lint.py
 	$(PY) benchmarks/render.py
 	$(PY) benchmarks/plan_run.py
+	$(PY) benchmarks/loop.py
 
 # The extension for VS Code, in build/crucible-workflow.vsix; made of a copy, so that node_modules stays out of here.
 vscode:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from crucible.compiler import bulk, json_text, toml_text
@@ -20,11 +21,13 @@ from crucible.schemas.codes import CODES
 from crucible.schemas.diagnostic import At, Diagnostic, Finding, Related, Suggestion
 from crucible.schemas.ir import Workflow
 from crucible.schemas.span import Position, Span
+from crucible.schemas.spelling import MOST_SEARCHED, hint, nearest
 
 TABLE = "workflow"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _GENERATED_FROM, _GENERATED_BY = "# Generated from ", " by crucible plan compile-workflow; edit that file instead."
 _MOST_OF_TOMLKIT = 65_536  # characters
+_OF_A_REFERENCE = ("type", "file")
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 # In a multi-line string line feeds, tabs and quotes stand as themselves, but for a third quote in a row.
@@ -95,6 +98,8 @@ class Places(NamedTuple):
             path += ["task", at.task]
         if at.field:
             path.append(at.field)
+        if at.param is not None:
+            path.append(at.param)
         if at.index is not None:
             path.append(at.index)
         return tuple(path)
@@ -405,26 +410,42 @@ def find_workflow(
             return None, [], places
         data = data[TABLE]
     content: Workflow | Reference | None
-    if kind == "toml" and isinstance(data, dict) and "file" in data:
+    if kind == "toml" and isinstance(data, dict) and _is_reference(data):
         content, findings = _read_reference(data)
     else:
         content, findings = ir.read(data)
     return content, findings, places
 
 
+def _is_reference(table: dict[str, Any]) -> bool:
+    """Tell whether a ``[workflow]`` names its source in place of tasks, be it by a misspelt key."""
+    if "file" in table or "task" in table:
+        return "file" in table
+    left = [key for key in (*ir.WORKFLOW_KEYS, "file") if key not in table]
+    others = (key for key in table if key not in ir.WORKFLOW_KEYS)
+    return any(nearest(key, left) == "file" for key in islice(others, MOST_SEARCHED))
+
+
 def _read_reference(table: dict[str, Any]) -> tuple[Reference | None, list[Finding]]:
     """Read a ``[workflow]`` that names its source in place of tasks."""
     findings = []
     keys = list(table)
+    meant: set[str | None] = set()
     for key in keys:
         if key == "task":
             second = max(key, "file", key=keys.index)
             message = "[workflow] has either tasks or the file to compile them from"
             findings.append(Finding("exclusive-keys", message, At(None, second, part="key")))
-        elif key not in ("type", "file"):
-            message = f'a [workflow] that names a file has no key "{key}"; the keys are file, type'
-            findings.append(Finding("unknown-key", message, At(None, key, part="key")))
-    for key in ("type", "file"):
+        elif key not in _OF_A_REFERENCE:
+            left = [each for each in _OF_A_REFERENCE if each not in table]
+            tail, guess = hint(key, left)
+            tail = tail or f"; the keys are {', '.join(sorted(_OF_A_REFERENCE))}"
+            message = f'a [workflow] that names a file has no key "{key[: ir.MOST_IN_A_WORD]}"{tail}'
+            findings.append(Finding("unknown-key", message, At(None, key, part="key"), suggestion=guess))
+            meant.add(guess)
+    for key in _OF_A_REFERENCE:
+        if key not in table and key in meant:
+            continue
         if key not in table:
             findings.append(Finding("missing-key", f'a [workflow] that names a file needs the key "{key}"', At()))
         elif not isinstance(table[key], str):

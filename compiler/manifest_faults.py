@@ -118,7 +118,8 @@ def tell(fault: "Fault", problems: Problems, document: Mapping[str, Any]) -> Non
             parts = schema["oneOf"] if fault.keyword == "oneOf" else [schema["not"]]
             _choice([key for part in parts for key in part["required"]], path, value, problems)
         case "type" | "oneOf":
-            kinds = _KINDS[schema["type"]] if "type" in schema else "a string or a table"
+            parts = (registry.resolved(document, each) for each in schema.get("oneOf", ()))
+            kinds = " or ".join(_KINDS[each["type"]] for each in ((schema,) if "type" in schema else parts))
             tail = ""
             if isinstance(value, dict) and len(path) > 1 and path[-2] in ("requires", "prefers"):
                 tail = f'; a name with a dot is quoted: "{path[-1]}.{next(iter(value), "…")}"'

@@ -13,7 +13,7 @@ from crucible.schemas.span import Span
 SCHEMA: Final = "manifest"
 LANES_WITHOUT_JUDGE: Final = ("custom", "playbook")
 WORKFLOW: Final = "workflow"  # which manifest.py reads and judges
-UNCHECKED: Final = (WORKFLOW, "deploy", "component", "budget")
+UNCHECKED: Final = ("deploy", "component", "budget")  # whose keys others know
 
 
 class Repo(NamedTuple):

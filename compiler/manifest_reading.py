@@ -17,6 +17,7 @@ from crucible.compiler.manifest_model import (
     LANES_WITHOUT_JUDGE,
     SCHEMA,
     UNCHECKED,
+    WORKFLOW,
     Agent,
     Broker,
     Endpoint,
@@ -62,7 +63,7 @@ def judge(data: dict[str, Any], positions: Positions, text: str, path: str) -> t
     """Judge the plain data of a manifest; what is wrong in it is left out of its facts."""
     problems = Problems(text, path, positions)
     document = registry.load(SCHEMA)
-    checked = {key: value for key, value in data.items() if key not in UNCHECKED}
+    checked = {key: value for key, value in data.items() if key != WORKFLOW}
     faults = registry.faults(SCHEMA, checked, LIMITS.mistakes + 1)
     for fault in faults:
         tell(fault, problems, document)
@@ -143,7 +144,9 @@ def _is_any(scope: str) -> bool:
 
 def _find_nul(data: Mapping[str, Any], problems: Problems) -> None:
     """Find strings that the operating system takes from nobody."""
-    pending: list[tuple[Path, Any]] = [((key,), value) for key, value in data.items() if key not in UNCHECKED]
+    pending: list[tuple[Path, Any]] = [
+        ((key,), value) for key, value in data.items() if key not in (WORKFLOW, *UNCHECKED)
+    ]
     while pending:
         path, value = pending.pop()
         if isinstance(value, dict):

@@ -72,7 +72,7 @@ def _headers(document: _Schema, cursor: "_Cursor", span: Span) -> Iterator[Item]
                 each.get("type") for each in _branches(document, inner.get("items", {}))
             )
             here = (*path, name)
-            is_table = inner.get("type") == "object" or here[0] in UNCHECKED[1:]
+            is_table = inner.get("type") == "object" or here[0] in UNCHECKED
             if is_list if cursor.header == "[[" else is_table and here not in cursor.given:
                 dotted = ".".join(map(str, here))
                 yield Item(dotted, "constructor", dotted, span, inner["title"], _described(here, inner))

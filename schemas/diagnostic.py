@@ -55,14 +55,16 @@ class At(NamedTuple):
     """A place in a workflow, before anyone asks in which file that stands.
 
     ``task`` is the index in ``Workflow.task``, None for the workflow itself. ``field`` is a field
-    of the IR ("" for the task or the workflow as a whole), ``index`` an element of a list field,
-    ``part`` "key" for the field's key instead of its value.
+    of the IR ("" for the task or the workflow as a whole), ``param`` the name of one of the
+    parameters that the field holds, ``index`` an element of a list, ``part`` "key" for the
+    field's key instead of its value.
     """
 
     task: int | None = None
     field: str = ""
     index: int | None = None  # type: ignore[assignment]  # a place has no use for the method of tuples
     part: Literal["value", "key"] = "value"
+    param: str | None = None
 
 
 class Finding(NamedTuple):

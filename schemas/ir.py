@@ -19,6 +19,7 @@ LANES = ("autoresearch", "custom", "playbook")
 JOINS = ("all", "passed")
 STAGES = ("iteration", "epilogue")
 DIRECTIONS = ("lower", "higher")
+WORKFLOW_KEYS = ("type", "result", "params", "task")
 OPERATIONS = ("propose", "apply", "measure", "grade", "decide")
 OPERATIONS_WITH_SOURCE = ("grade", "decide")
 WORKTREE = "worktree"
@@ -203,7 +204,6 @@ def task_to_plain(task: Task) -> dict[str, Any]:
 
 # Reading: one row per field: its type and the values of a closed set.
 _STRING, _BOOLEAN, _NAMES, _INTEGER, _NUMBER = "a string", "a boolean", "a list of strings", "an integer", "a number"
-_WORKFLOW_KEYS = ("type", "result", "params", "task")
 _TASK_TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "name": (_STRING, ()),
     "kind": (_STRING, tuple(KINDS)),
@@ -255,8 +255,9 @@ def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, li
     """
     if not isinstance(plain, dict):
         return None, [Finding("wrong-type", f"a workflow is a table, not {kind_of(plain)}", At())]
-    unknown = (key for key in plain if key not in _WORKFLOW_KEYS)
-    findings = [_unknown_key("a workflow", key, _WORKFLOW_KEYS, At()) for key in islice(unknown, MOST_FINDINGS + 1)]
+    unknown = (key for key in plain if key not in WORKFLOW_KEYS)
+    left = [key for key in WORKFLOW_KEYS if key not in plain]
+    findings = [_unknown_key("a workflow", key, left, At()) for key in islice(unknown, MOST_FINDINGS + 1)]
     lane, result, params = plain.get("type", "autoresearch"), plain.get("result"), plain.get("params")
     bad_head = list(_value_findings("type", lane, _STRING, LANES, At(None, "type")))
     if result is not None:
@@ -271,7 +272,8 @@ def read(plain: object, *, canonical: bool = False) -> tuple[Workflow | None, li
         result = result if _is_word(result) else None
     rows = plain.get("task")
     if "task" not in plain:
-        findings.append(Finding("missing-key", 'a workflow needs the key "task"', At()))
+        if all(finding.suggestion != "task" for finding in findings):
+            findings.append(Finding("missing-key", 'a workflow needs the key "task"', At()))
     elif not isinstance(rows, list):
         findings.append(Finding("wrong-type", f"task is a list of tables, not {kind_of(rows)}", At(None, "task")))
     elif len(rows) > MOST_TASKS:
@@ -391,12 +393,12 @@ def _shown(text: str) -> str:
 
 def _params_findings(params: object) -> Iterator[Finding]:
     """Yield what is wrong with the bound parameters (language.md §6 has their types)."""
-    at = At(None, "params")
+    whole = At(None, "params")
     if not isinstance(params, dict):
-        yield Finding("wrong-type", f"params is a table, not {kind_of(params)}", at)
+        yield Finding("wrong-type", f"params is a table, not {kind_of(params)}", whole)
         return
     for name, value in params.items():
-        label = f'the parameter "{_shown(name)}"'
+        label, at = f'the parameter "{_shown(name)}"', whole._replace(param=name)
         if not is_text(name):
             yield Finding("wrong-type", "a parameter's name is Unicode text; this one holds a lone surrogate", at)
         elif isinstance(value, list):

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from contract import contract
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, validators
+from toml_forms import FORMS, NEWLINES, Path, Writer, Written, put
 
 from crucible.compiler import manifest_faults, manifest_model
 from crucible.compiler.manifest_model import Output
@@ -18,118 +19,7 @@ from crucible.schemas.diagnostic import Diagnostic
 from crucible.schemas.span import Span
 
 DOCUMENT = registry.load("manifest")
-FORMS = ("headers", "dotted", "inline")
-NEWLINES = ("\n", "\r\n")
 NOBODY = "qzqzqzqz"
-Path = tuple[str | int, ...]
-
-
-# Writing a manifest in a form, with the places of all that is in it
-
-
-class Written(NamedTuple):
-    """A text, and where its keys and values begin."""
-
-    text: str
-    keys: dict[Path, tuple[int, int]]
-    values: dict[Path, tuple[int, int]]
-
-
-class Writer:
-    """What writes plain data as TOML; a list of tables is one of headers only in the form of headers."""
-
-    def __init__(self, form: str, newline: str) -> None:
-        self._form = form
-        self._newline = newline
-        self._text = "# A comment, é\n"
-        self._keys: dict[Path, int] = {}
-        self._values: dict[Path, int] = {}
-
-    def write(self, data: dict[str, Any]) -> Written:
-        """Write it all."""
-        if self._form == "headers":
-            self._table((), data)
-        elif self._form == "dotted":
-            self._dotted((), data)
-        else:
-            self._pairs((), data)
-        found = [
-            {path: (self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)) for path, at in each.items()}
-            for each in (self._keys, self._values)
-        ]
-        return Written(self._text.replace("\n", self._newline), *found)
-
-    def _table(self, path: Path, data: dict[str, Any]) -> None:
-        self._pairs(path, {key: value for key, value in data.items() if not is_table(value) and not is_tables(value)})
-        for key, value in data.items():
-            if is_table(value):
-                self._header("[", (*path, key))
-                self._table((*path, key), value)
-            elif is_tables(value):
-                for number, entry in enumerate(value):
-                    self._header("[[", (*path, key))
-                    self._table((*path, key, number), entry)
-
-    def _header(self, bracket: str, path: Path) -> None:
-        self._text += f"\n{bracket}"
-        names = [(path[: at + 1], step) for at, step in enumerate(path) if isinstance(step, str)]
-        for number, (here, name) in enumerate(names):
-            self._text += "." if number else ""
-            self._key(here, name)
-        self._text += f"{']' * len(bracket)}\n"
-
-    def _dotted(self, path: Path, data: dict[str, Any]) -> None:
-        for key, value in data.items():
-            if is_table(value) and value:
-                self._dotted((*path, key), value)
-                continue
-            for at, step in enumerate((*path, key)):
-                self._text += "." if at else ""
-                self._key((*path, key)[: at + 1], str(step))
-            self._text += " = "
-            self._value((*path, key), value)
-            self._text += "\n"
-
-    def _pairs(self, path: Path, data: dict[str, Any]) -> None:
-        for key, value in data.items():
-            self._key((*path, key), key)
-            self._text += " = "
-            self._value((*path, key), value)
-            self._text += "\n"
-
-    def _key(self, path: Path, key: str) -> None:
-        self._keys.setdefault(path, len(self._text))
-        self._text += key if key.replace("-", "").replace("_", "").isalnum() else json.dumps(key)
-
-    def _value(self, path: Path, value: Any) -> None:
-        self._values[path] = len(self._text)
-        if isinstance(value, dict):
-            self._text += "{ "
-            for number, (key, item) in enumerate(value.items()):
-                self._text += ", " if number else ""
-                self._key((*path, key), key)
-                self._text += " = "
-                self._value((*path, key), item)
-            self._text += " }"
-        elif isinstance(value, list):
-            self._text += "["
-            for number, item in enumerate(value):
-                self._text += "\n  "
-                self._value((*path, number), item)
-                self._text += ","
-            self._text += "\n]"
-        else:
-            self._text += json.dumps(value)
-
-
-def is_table(value: object) -> bool:
-    """Tell whether a value is a table."""
-    return isinstance(value, dict)
-
-
-def is_tables(value: object) -> bool:
-    """Tell whether a value can be written as an array of tables."""
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
 # Walking the schema
@@ -141,7 +31,7 @@ def walk(schema: dict[str, Any], path: Path = ()) -> Iterator[tuple[Path, dict[s
     if path:
         yield path, schema
     for name, part in schema.get("properties", {}).items():
-        if path or name not in manifest_model.UNCHECKED:
+        if path or name != manifest_model.WORKFLOW:
             yield from walk(part, (*path, name))
     if isinstance(schema.get("additionalProperties"), dict):
         yield from walk(schema["additionalProperties"], (*path, "a.b"))
@@ -193,20 +83,6 @@ def manifest_with(path: Path, value: Any) -> dict[str, Any]:
         step = path[at]
         value = [value] if isinstance(step, int) else around(path[:at], schemas[at], {step: value})
     return dict(value)
-
-
-def put(data: Any, path: Path, value: Any, key: str | None = None) -> Any:
-    """Return a copy with another value at a place, or under another key there."""
-    if not path:
-        return value
-    step = path[0]
-    if isinstance(data, list):
-        return [put(each, path[1:], value, key) if number == step else each for number, each in enumerate(data)]
-    renamed = key if key is not None and len(path) == 1 else step
-    return {
-        (renamed if each == step else each): put(inner, path[1:], value, key) if each == step else inner
-        for each, inner in data.items()
-    }
 
 
 def said(written: Written) -> list[tuple[str, tuple[int, int] | None]]:
@@ -303,10 +179,14 @@ def test_a_blank_is_no_text(path: Path, schema: dict[str, Any]) -> None:
 
 
 def test_tables_of_others_are_not_looked_into() -> None:
-    """A deployment has keys of its own."""
+    """A deployment has keys of its own; but a table it is, or a list of them."""
     for table in ("deploy", "component", "budget"):
-        for value in ({"anything": [{"x": 1.5}]}, [{"y": 2}], 3):
-            assert said(Writer("inline", "\n").write({table: value})) == []
+        for value in ({"anything": [{"x": 1.5}]}, [{"y": 2}]):
+            for form in FORMS:
+                assert said(Writer(form, "\n").write({table: value})) == [], form
+        written = Writer("inline", "\n").write({table: [{}, 3]})
+        assert said(written) == [("wrong-type", written.values[table, 1])]
+        assert only(f"{table} = 3\n").message == f"{table} is a table or a list, not an integer"
 
 
 # The schema and its quick reader

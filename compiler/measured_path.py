@@ -43,20 +43,25 @@ class Warned(NamedTuple):
 
 def of_measure(command: str, workspace: Workspace, files: Files) -> Iterator[Warned]:
     """Find what is wrong with the command that judges: what it runs can be edited, or is not there."""
+    yield from _scripts(command, "judges the agent", workspace, files)
+    yield from _recipes(command, workspace, files)
+
+
+def of_apply(command: str, workspace: Workspace, files: Files) -> Iterator[Warned]:
+    """Find what is wrong with the command that makes a candidate live: its scripts, its recipe and its layer."""
+    yield from _scripts(command, "brings what is judged of the agent", workspace, files)
+    yield from _recipes(command, workspace, files)
+    yield from _layers(command, files)
+
+
+def _scripts(command: str, what: str, workspace: Workspace, files: Files) -> Iterator[Warned]:
     for path in _programs(command):
         if not _is_there(path, workspace, files):
             message = f'"./{path}" is not in the pack, and neither an inject nor [repo] provides it; add it'
             yield Warned("script-not-in-pack", message)
         elif not _is_frozen(workspace, path, files):
-            message = f'"./{path}" judges the agent, which can edit it in the workspace; {_freeze(path)}'
+            message = f'"./{path}" {what}, which can edit it in the workspace; {_freeze(path)}'
             yield Warned("gate-editable", message)
-    yield from _recipes(command, workspace, files)
-
-
-def of_apply(command: str, workspace: Workspace, files: Files) -> Iterator[Warned]:
-    """Find what is wrong with the command that makes a candidate live: its recipe, and the layer that it appends."""
-    yield from _recipes(command, workspace, files)
-    yield from _layers(command, files)
 
 
 def _is_there(path: str, workspace: Workspace, files: Files) -> bool:

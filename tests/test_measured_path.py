@@ -1,5 +1,7 @@
 """The measured path: what an agent can edit between its edit and its score, and layers that fail (contract §3.1)."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 from contract import contract
 
@@ -55,9 +57,18 @@ def test_a_gate_outside_of_the_workspace_is_nobodys_to_edit(command: str) -> Non
     assert codes(of_measure(command, workspace(), files())) == []
 
 
-def test_a_gate_that_nothing_brings_is_missing() -> None:
+@pytest.mark.parametrize("of", [of_measure, of_apply])
+def test_a_script_that_nothing_brings_is_missing(of: Callable[[str, Workspace, Files], Iterator[Warned]]) -> None:
     """It would be found out by running it."""
-    assert codes(of_measure("./mesure.sh", workspace(), files())) == ["script-not-in-pack"]
+    assert codes(of("./mesure.sh", workspace(), files())) == ["script-not-in-pack"]
+
+
+def test_what_makes_a_candidate_live_is_frozen_as_well() -> None:
+    """It could bring something else than what was edited."""
+    (found,) = of_apply("./deploy.sh --now", workspace(), files())
+    assert (found.code, 'inject = ["deploy.sh"]' in found.message) == ("gate-editable", True)
+    assert codes(of_apply("./deploy.sh --now", workspace("deploy.sh"), files())) == []
+    assert codes(of_apply("kubectl apply -f config.yaml", workspace(), files())) == []
 
 
 @contract("§3.1", "If the build recipe lives in the agent's workspace, it must be a frozen = true inject")

@@ -434,6 +434,23 @@ def test_a_layer_between_registries_is_warned_of_at_the_apply_command(pack: Mani
     assert {told.at(code) for code in told.codes} == {"12:13"}
 
 
+MODES = {
+    "no artifact": "",
+    "no rebuild": 'apply_cmd = "kubectl apply -f config.yaml && kubectl rollout status deploy/app"',
+    "derive-layer": 'apply_cmd = "tar cf - app | crane append -b quay.io/a/base:1 -t quay.io/a/new:2 -f -"',
+    "image": 'apply_cmd = "docker build -f ../Containerfile -t quay.io/a/new:2 . && docker push quay.io/a/new:2"',
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@contract("§3.1", "sits a step whose shape you must choose when you design a pack.")
+def test_each_build_mode_can_be_chosen(mode: str, pack: Manifests) -> None:
+    """How an edit becomes what is measured is the author's choice, and a sound one is not warned of."""
+    told = pack.static(f"{PROVEN}[world]\n{MODES[mode]}\n", measure__sh=MEASURE)
+    assert (told.status, told.codes) == (0, [])
+    assert told.report["task_mode"] is False
+
+
 # Any input
 
 

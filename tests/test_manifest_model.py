@@ -354,8 +354,9 @@ def test_a_wide_search_has_what_it_needs(search: str, expected: tuple[str, int, 
         ("latest", 7), (">=1,,2", 11), ("1\u00e9", 8),
     ],
 )  # fmt: skip
+@contract("§1", "what the sandbox image must provide; the controller refuses a launch otherwise")
 def test_a_version_constraint_is_one(key: str, constraint: str, column: int | None) -> None:
-    """Or the character that makes it none is shown."""
+    """What no image could be held against is refused, and the character that makes it no constraint is shown."""
     text = f'[agent.{key}]\nx = "{constraint}"\n'
     if column is None:
         assert found_in(text) == []

@@ -461,11 +461,12 @@ class _Run:
 
     def _lines(self, loop: "Loop", ended: "Ended") -> "Iterator[str]":
         from crucible.runtime.progress import duration, sparkline
+        from crucible.runtime.proposer import line as one_line
 
         yield ""
         for row in loop.rows:
             score = "" if row.score is None else f"{row.score:g}"
-            note = row.note.partition("\n")[0]
+            note = one_line(row.note)
             yield f"{row.number:>4}  {row.decision:7}  {score:>12}  {note}".rstrip()
         yield ""
         if loop.rows:

@@ -42,8 +42,8 @@ class Agents(NamedTuple):
 class Book(Protocol):
     """Who writes down conversations."""
 
-    def event(self, kind: str, **facts: Any) -> None:
-        """Write one event."""
+    def event(self, kind: str, **facts: Any) -> bool:
+        """Write one event, and tell whether it is there."""
 
     def ledger(self, conversations: Mapping[str, Mapping[str, Any]]) -> None:
         """Write the cursors and turns of all conversations."""

@@ -19,7 +19,7 @@ from crucible.runtime.outcome import Reason, Status, Why
 from crucible.runtime.plan import Plan
 from crucible.runtime.process import Command, Processes
 from crucible.runtime.progress import sparkline
-from crucible.runtime.proposer import AgentProposer, Progress
+from crucible.runtime.proposer import AgentProposer, Progress, line
 from crucible.runtime.records import Records, dollars
 from crucible.runtime.shell_runner import SHELL, exit_note
 from crucible.runtime.surroundings import encodable
@@ -286,7 +286,7 @@ class Loop:
             self._row(number, _DISCARD, reading, state, note=reading.note)
             return
         try:
-            token = self._world.snapshot(number, reading.note.partition("\n")[0])
+            token = self._world.snapshot(number, line(reading.note))
         except Unkept as unkept:
             self._stop_if_caught()
             self._row(number, _DISCARD, reading, state, note=str(unkept))
@@ -410,7 +410,10 @@ class Loop:
             "snapshot": token,
             "tasks": {name: str(result.status) for name, result in results if result is not None},
         }
-        self._records.event("row", **facts)
+        if not self._records.event("row", **facts):
+            # Who goes on would do this iteration again, so nothing may be built on it.
+            self._is_restored = False
+            raise _End("error", f"the row of iteration {number} cannot be written: {self._records.problems[-1]}")
         row = Row.of(facts)
         assert row is not None  # noqa: S101 - narrows: it has what a row has
         self.rows.append(row)
@@ -534,7 +537,7 @@ def _told(row: Row) -> str:
     """Say in a line what came of an iteration."""
     what = f"iteration {row.number}" if row.number else "baseline"
     score = "no score" if row.score is None else f"score {row.score:g}"
-    note = row.note.partition("\n")[0]
+    note = line(row.note)
     return f"{what}: {row.decision}, {score}" + (f"  {note}" if note else "")
 
 
@@ -542,7 +545,7 @@ def results_text(rows: list[Row]) -> str:
     """Return RESULTS.md: a table with a line for each row."""
     lines = ["# Results", "", "| iteration | decision | score | best | note |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
-        cells = (str(row.number), row.decision, _cell(row.score), _cell(row.plain.get("best")), row.note)
+        cells = (str(row.number), row.decision, _cell(row.score), _cell(row.plain.get("best")), line(row.note))
         shown = (" ".join(cell.replace("\\", "\\\\").replace("|", "\\|").split()) for cell in cells)
         lines.append(f"| {' | '.join(shown)} |")
     return "\n".join(lines) + "\n"

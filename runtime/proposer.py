@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FILLED: Final = re.compile(r"\{\{(" + "|".join(PLACEHOLDERS) + r")\}\}")
 _LAST_ROWS: Final = 5
+_MOST_OF_NOTE: Final = 300  # characters
 
 
 class Method(NamedTuple):
@@ -54,7 +55,8 @@ class Progress(NamedTuple):
         ]
         for row in self.rows[-_LAST_ROWS:]:
             score = "no score" if row.score is None else f"score {row.score:g}"
-            lines.append(f"- iteration {row.number}: {row.decision}, {score}" + (f", {row.note}" if row.note else ""))
+            note = line(row.note)
+            lines.append(f"- iteration {row.number}: {row.decision}, {score}" + (f", {note}" if note else ""))
         return "\n".join(lines)
 
 
@@ -122,6 +124,11 @@ class AgentProposer:
                     os.close(new)
             finally:
                 os.close(home)
+
+
+def line(note: str) -> str:
+    """Return of a note, which may be a gate's and of any kind and length, what stands in a line with others."""
+    return "".join(each if each.isprintable() else " " for each in note.partition("\n")[0][:_MOST_OF_NOTE]).strip()
 
 
 def _headed(parts: Mapping[str, str]) -> str:

@@ -87,10 +87,10 @@ class Records:
         self._iteration, self._part = iteration, part
         self._spare.clear()
 
-    def event(self, kind: str, **facts: Any) -> None:
-        """Write one event, whole or not at all; those after the last one are dropped."""
+    def event(self, kind: str, **facts: Any) -> bool:
+        """Write one event, whole or not at all, and tell whether it is there; those after the last one are dropped."""
         if not self._is_open:
-            return
+            return False
         size = -1
         try:
             size = os.fstat(self._session).st_size
@@ -99,6 +99,8 @@ class Records:
             self._problem(SESSION, error)
             with suppress(OSError):
                 os.ftruncate(self._session, size)
+            return False
+        return True
 
     def stand(self) -> None:
         """Make the folder again where a task has removed it; the events so far are not lost.

@@ -283,7 +283,7 @@ def test_what_nobody_knows_is_passed_over(tmp_path: Path) -> None:
         [START, {"kind": "news"}, {**ROW, "colour": "red"}, {**ROW, "iter": 5, "phase": "wide"}, {"kind": "row"}],
         '[1]\n{"kind": "budget", "spent_usd": 0.25}\nnot json\n{"v": 1, "kind": "row", "iter": 1, "deci',
     )
-    past = history.read(tmp_path)
+    past = history.read(str(tmp_path))
     assert past is not None
     assert [(row.number, row.score) for row in past.rows] == [(0, 3)]
     assert past.spent == 250_000
@@ -293,15 +293,16 @@ def test_what_nobody_knows_is_passed_over(tmp_path: Path) -> None:
 def test_only_a_trailing_shutdown_is_an_exit_on_purpose(tmp_path: Path) -> None:
     """One that is followed by more belongs to an earlier process."""
     end = {"kind": "shutdown", "outcome": "stopped"}
-    past = history.read(log(tmp_path, [START, ROW, end]))
+    past = history.read(str(log(tmp_path, [START, ROW, end])))
     assert past is not None
     assert (past.ended[0], past.outcome) == ("clean_exit", "stopped")
-    past = history.read(log(tmp_path, [START, ROW, end, {"kind": "phase", "phase": "iteration", "iter": 1}]))
+    log(tmp_path, [START, ROW, end, {"kind": "phase", "phase": "iteration", "iter": 1}])
+    past = history.read(str(tmp_path))
     assert past is not None
     assert (past.ended[:2], past.outcome) == (("died_between_iterations", 1), None)
 
 
-OLD = {
+OLD: dict[str, dict[str, Any]] = {
     "start": {"gate": str},
     "phase": {"phase": str, "iter": int},
     "row": {
@@ -327,7 +328,7 @@ def test_a_reader_of_old_logs_reads_ours(bench: Bench) -> None:
     assert {event["kind"] for event in known} == OLD.keys()
     for event in known:
         for name, kind in OLD[event["kind"]].items():
-            assert isinstance(event[name], kind), event  # type: ignore[arg-type]
+            assert isinstance(event[name], kind), event
     assert [row for row in went.of("row") if "phase" in row] == []
     phases = [event["phase"] for event in went.of("phase")]
     assert set(phases) <= {"starting", "baseline", "iteration", "epilogue", "finished"}

@@ -89,7 +89,10 @@ class Ended:
         error = self._unfolded(error)
         shown, span = self._error_place(error)
         related = self._places.callers(error["frames"], error["place"]) if span else ()
-        if span and not related:
+        author = self._places.author_of(error["frames"], error["place"]) if span else None
+        if author is not None:
+            shown, span, related = author.file.shown, author.span, author.callers
+        elif span and not related:
             related = loaded_from(self._files, self._files[error["place"][0]])
         if limit is not None:
             what, most, measured = limit

@@ -114,11 +114,18 @@ class Places:
 
         The evaluator has no frame for the function that an operator failed in, only for a call there.
         """
+        return self._callers(self._completed(frames, place))
+
+    def author_of(self, frames: list[Any], place: list[int]) -> Place | None:
+        """Return the author's call that led to an error in the standard library, None for one that is elsewhere."""
+        is_ours = self._files[place[0]].path.startswith(STANDARD_LIBRARY)
+        return self._author_call(self._completed(frames, place)) if is_ours else None
+
+    def _completed(self, frames: list[Any], place: list[int]) -> list[Any]:
         number, line, column = place
-        if frames and frames[-1][:2] != [number, line]:
-            within = _function_at(self._files[number], Position(line, column))
-            frames = [*frames, [number, line, within]]
-        return self._callers(frames)
+        if not frames or frames[-1][:2] == [number, line]:
+            return frames
+        return [*frames, [number, line, _function_at(self._files[number], Position(line, column))]]
 
 
 def frame_span(file: SourceFile, line: int, name: str) -> Span:

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Prints the poster in a size and a colour.
+exec ./tools/print --size "$1" --colour "$2" >&2

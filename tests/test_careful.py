@@ -10,7 +10,7 @@ from process import crucible
 from runs import STAND_IN, Runs, agent, command, write_plan
 
 from crucible import runtime
-from crucible.runtime import careful, harness, leftovers, prepare
+from crucible.runtime import careful, harness, leftovers, prepare, stand_in
 
 
 def _link_to_pipe(path: Path) -> None:
@@ -60,9 +60,12 @@ def test_a_file_is_written_anew_where_something_else_stands(tmp_path: Path, kind
 
 
 def test_no_file_is_opened_in_any_other_way() -> None:
-    """The runtime opens files through one module, with three kinds of exceptions that cannot block."""
+    """The runtime opens files through one module, with three kinds of exceptions that cannot block.
+
+    The agent that stands in is no part of it: it may do what agents do.
+    """
     bare = []
-    for path in Path(next(iter(runtime.__path__))).glob("*.py"):
+    for path in {*Path(next(iter(runtime.__path__))).glob("*.py")} - {Path(stand_in.__file__)}:
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "open":
                 text = ast.unparse(call)

@@ -11,6 +11,7 @@ from contract import contract
 from manifests import GATE, JUDGE, MEASURE, PLAYBOOK, REPO, SELFTEST, Manifests, names_below
 from process import COMMAND, crucible
 
+from crucible.compiler import manifest_reading
 from crucible.schemas import registry
 
 PROVEN = REPO + GATE + JUDGE + SELFTEST
@@ -435,20 +436,77 @@ def test_a_layer_between_registries_is_warned_of_at_the_apply_command(pack: Mani
 
 
 MODES = {
-    "no artifact": "",
-    "no rebuild": 'apply_cmd = "kubectl apply -f config.yaml && kubectl rollout status deploy/app"',
-    "derive-layer": 'apply_cmd = "tar cf - app | crane append -b quay.io/a/base:1 -t quay.io/a/new:2 -f -"',
-    "image": 'apply_cmd = "docker build -f ../Containerfile -t quay.io/a/new:2 . && docker push quay.io/a/new:2"',
+    "no artifact": ("", {}),
+    "no rebuild": ("kubectl apply -f config.yaml && kubectl rollout status deploy/app", {}),
+    "no rebuild, by a script": ("./push.sh", {"push.sh": "kubectl apply -f config.yaml\n"}),
+    "derive-layer": (
+        "./layer.sh",
+        {"layer.sh": "tar cf l.tar app.py\ncrane append -b quay.io/a -t quay.io/b -f l.tar\n"},
+    ),
+    "image": ("podman build -f Containerfile -t quay.io/a . && podman push quay.io/a", {"Containerfile": "FROM x\n"}),
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+def world(mode: str, frozen: str) -> str:
+    """Return the manifest of a pack with a build mode; of its files some are frozen."""
+    command, files = MODES[mode]
+    injected = ", ".join(json.dumps(name) for name in ["measure.sh", *files] if frozen == "all" or name in frozen)
+    apply = f"[world]\napply_cmd = {json.dumps(command)}\n" if command else ""
+    return PROVEN.replace('["measure.sh"]', f"[{injected}]") + apply
+
+
 @contract("§3.1", "sits a step whose shape you must choose when you design a pack.")
-def test_each_build_mode_can_be_chosen(mode: str, pack: Manifests) -> None:
-    """How an edit becomes what is measured is the author's choice, and a sound one is not warned of."""
-    told = pack.static(f"{PROVEN}[world]\n{MODES[mode]}\n", measure__sh=MEASURE)
+@pytest.mark.parametrize("mode", MODES)
+def test_every_build_mode_can_be_chosen(mode: str, pack: Manifests) -> None:
+    """With what judges frozen nothing is said of it, and without the step there is none to freeze."""
+    pack.write("", MODES[mode][1])
+    told = pack.static(world(mode, "all"), measure__sh=MEASURE)
     assert (told.status, told.codes) == (0, [])
-    assert told.report["task_mode"] is False
+    by = told.report["exposure"]["capabilities"]["outside_sandbox"]["by"]
+    assert ("world.apply_cmd" in by) is (mode != "no artifact")
+
+
+@contract("§3.1", "sits a step whose shape you must choose when you design a pack.")
+@pytest.mark.parametrize(
+    ("mode", "frozen", "old", "new", "codes"),
+    [
+        ("no artifact", "", "", "", ["gate-editable"]),
+        ("no rebuild, by a script", "measure.sh", "", "", ["gate-editable"]),
+        ("no rebuild, by a script", "all", "kubectl", "podman build -f Containerfile .; kubectl", ["gate-editable"]),
+        ("derive-layer", "measure.sh", "", "", ["gate-editable"]),
+        ("derive-layer", "all", "quay.io/b", "ghcr.io/b", ["derive-layer-registry"]),
+        ("derive-layer", "all", "app.py", "main.go", ["derive-layer-compiled"]),
+        ("image", "measure.sh", "", "", ["gate-editable"]),
+    ],
+)
+def test_what_is_easy_to_get_wrong_in_a_build_mode_is_warned_of(
+    mode: str, frozen: str, old: str, new: str, codes: list[str], pack: Manifests
+) -> None:
+    """At the command that it is wrong in, and the pack can be run all the same."""
+    pack.write("", {name: text.replace(old, new) if old else text for name, text in MODES[mode][1].items()})
+    told = pack.static(world(mode, frozen), measure__sh=MEASURE)
+    assert (told.status, told.codes) == (0, codes)
+    command = "measure_cmd" if mode == "no artifact" else "apply_cmd"
+    lines = (pack.folder / "crucible.toml").read_text().split("\n")
+    assert told.at(codes[0]).split(":")[0] == str([line.split(" ")[0] for line in lines].index(command) + 1)
+
+
+@contract("§1", "what the sandbox image must provide; the controller refuses a launch otherwise")
+@pytest.mark.parametrize("key", ["requires", "prefers"])
+def test_a_controller_is_given_no_constraint_that_is_none(key: str, pack: Manifests) -> None:
+    """It takes them from the manifest, where they stand as they were written; a wrong one is said at its value."""
+    good = f'[agent.{key}]\n"toolchain.go" = " >=1.25, <2 "\ncuda = "12.*"\n'
+    told = pack.static(PROVEN + good, measure__sh=MEASURE)
+    assert (told.status, told.codes) == (0, [])
+    manifest, _ = manifest_reading.read((pack.folder / "crucible.toml").read_text(), "crucible.toml")
+    assert manifest is not None
+    constraints = manifest.agent.requires if key == "requires" else manifest.agent.prefers
+    assert list(constraints.items()) == [("toolchain.go", " >=1.25, <2 "), ("cuda", "12.*")]
+    wrong = PROVEN + good.replace(">=1.25", "=>1.25")
+    told = pack.static(wrong, measure__sh=MEASURE)
+    assert (told.status, told.codes, told.at("invalid-string")) == (1, ["invalid-string"], "12:21")
+    assert told.report["exposure"] is None
+    assert (pack.run("plan", "exposure", "--manifest", "crucible.toml").status) == 1
 
 
 # Any input

@@ -221,6 +221,37 @@ def test_a_secret_of_the_broker_that_an_agent_would_see_is_a_mistake(pack: Manif
     assert pack.exposure(REPO + JUDGE + grant + DECLARED.format("agent")).status == 0
 
 
+@contract(
+    "§6",
+    "anything the agent needs to reach the outside (kubeconfig, tokens) must be relayed via [[agent.relay]] or "
+    "provided in [agent].env",
+)
+@pytest.mark.parametrize(
+    ("grant", "env", "relays"),
+    [
+        ("", [], []),
+        ('[agent.env]\nT = "x"\n', ["T"], []),
+        ('[[agent.relay]]\nsrc = "T"\n', [], ["T"]),
+        ('[[agent.relay]]\nsrc = "T"\ndst = "/run/T"\n[[agent.relay]]\nsrc = "kube"\n', [], ["/run/T", "kube"]),
+        ('[agent.env]\nT = "x"\nA = "y"\n[[agent.relay]]\nsrc = "kube"\n', ["A", "T"], ["kube"]),
+    ],
+)
+def test_an_agent_in_a_sandbox_has_what_is_given_to_it_and_nothing_else(
+    pack: Manifests, grant: str, env: list[str], relays: list[str]
+) -> None:
+    """A secret that is only declared to be the agent's brings nothing in: no variable and no file is disclosed."""
+    manifest = URL + JUDGE + SHELL + grant + DECLARED.format("agent")
+    found = disclosed(pack, manifest)["capabilities"]
+    assert isinstance(found, dict)
+    assert (found["env"], found["relays"]) == (env, relays)
+    assert [each["name"] for each in found["secrets"]] == ["T"]
+    # Of a local agent the disclosure says the same, but that nobody enforces it.
+    assert disclosed(pack, manifest.replace("openshell", "local"))["capabilities"] == {
+        **found,
+        "egress": {**found["egress"], "enforced": False},
+    }
+
+
 # Commands
 
 

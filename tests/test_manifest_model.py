@@ -465,6 +465,25 @@ def test_a_bound_scope_admits_exactly_the_value_of_the_run() -> None:
     assert not admits(bound, "PROJ-7", {})
 
 
+SCOPES = st.just("**a**") | st.text("*?/ aA", max_size=3)
+
+
+@contract("§1.9", 'A scope that admits any target ("*", "**", "") is rejected at validation.')
+@contract("§1.9", "The target must then equal that parameter's run value")
+@given(scope=SCOPES, value=st.text("*?/ aA", max_size=3))
+def test_of_every_scope_a_bound_one_admits_the_value_alone(scope: str, value: str) -> None:
+    """As far as the scope goes, which has something that a target can lack, or is refused as it is read."""
+    manifest, problems = read(OPEN.format(f'{json.dumps(scope)}, param = "issue"'), "crucible.toml")
+    assert manifest is not None
+    bound = manifest.outputs["tracker-comment"]
+    open_one = bound._replace(param=None)
+    assert admits(bound, value, {"issue": value}) is admits(open_one, value, {})
+    for other in (f"{value}a", f"a{value}", value[1:], value.swapcase(), f"{value} ", "a"):
+        assert admits(bound, other, {"issue": value}) is (other == value and admits(open_one, other, {}))
+    assert [each.code for each in problems] == ([] if set(scope) - set("*?/ ") else ["scope-admits-any"])
+    assert not admits(open_one, "?" if problems else "", {})
+
+
 @pytest.mark.parametrize(
     ("scope", "fits", "others"),
     [

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Final
 
+    from crucible.cli.pack import Pack
     from crucible.compiler.manifest_model import Manifest
     from crucible.runtime.agent_runner import Agents
     from crucible.runtime.execute import Execution
@@ -162,39 +163,25 @@ class _Command:
 
     def folder(self, manifest: "Manifest | None") -> str:
         """Return the workspace."""
-        return os.path.abspath(self._folder()) if manifest is None else _workspace(manifest)
+        return os.path.abspath(self._folder()) if manifest is None else self.pack(manifest).workspace
 
     def injects(self, manifest: "Manifest | None") -> "tuple[list[Inject], list[Diagnostic]]":
         """Return the files that come into the workspace, and what is wrong with their entries."""
-        if manifest is None or not manifest.workspace.injects:
-            return [], []
-        from crucible.runtime.injects import Entry, expand
-
-        entries = [Entry(each.src, each.dst, each.frozen) for each in manifest.workspace.injects]
-        ours = (self.folder(manifest), self._state_folder(manifest))
-        found, faults = expand(entries, os.path.abspath(manifest.folder), ours)
-        places = [manifest.workspace.injects[fault.entry].index for fault in faults]
-        return found, [
-            Diagnostic(fault.code, fault.message, manifest.path, manifest.place("workspace", "inject", place))
-            for fault, place in zip(faults, places, strict=True)
-        ]
+        return ([], []) if manifest is None else self.pack(manifest).injects()
 
     def agents(self, manifest: "Manifest | None") -> "Agents":
         """Return how agents are run."""
+        if manifest is not None:
+            return self.pack(manifest).agents(self._agent_cmd)
         from crucible.runtime.agent_runner import Agents
 
-        if manifest is None:
-            return Agents(self._agent_cmd)
-        agent = manifest.agent
-        command, refusal = self._agent_cmd, None
-        if command is None and agent.backend == "command":
-            command = agent.agent_cmd
-            if command is None:
-                refusal = '[agent] has backend = "command" and no agent_cmd; give one there or with --agent-cmd'
-        elif command is None and agent.backend != "local":
-            refusal = f'there is no backend "{agent.backend}" here; use "local" or "command" in [agent], or --agent-cmd'
-        withheld = frozenset(secret.name for secret in manifest.secrets if secret.context == "broker")
-        return Agents(command, agent.harness, agent.model, agent.effort, agent.env, withheld, refusal)
+        return Agents(self._agent_cmd)
+
+    def pack(self, manifest: "Manifest") -> "Pack":
+        """Return the manifest with the folders of the run."""
+        from crucible.cli.pack import Pack
+
+        return Pack(manifest, self._state_folder(manifest))
 
     def display(self, plan: "Plan") -> "Display":
         """Return the live table on a terminal, plain lines anywhere else."""
@@ -274,18 +261,10 @@ class _Session:
             raise
 
     def _prepare(self, workspace: "Workspace", manifest: "Manifest") -> None:
-        from crucible.runtime.prepare import Origin
         from crucible.runtime.records import LOGS
         from crucible.runtime.workspace import Refused
 
-        repo = manifest.repo
-        origin = Origin(
-            os.path.abspath(manifest.folder),
-            manifest.workspace.setup_cmd,
-            url=repo.url if repo else None,
-            path=repo.path if repo else None,
-            ref=repo.ref if repo else None,
-        )
+        origin = self._command.pack(manifest).origin()
         try:
             is_new = workspace.prepare(origin, os.path.join(self._state, LOGS))
         except Refused as refusal:
@@ -303,22 +282,14 @@ class _Session:
 
     def _identify(self, workspace: "Workspace", injects: "list[Inject]") -> None:
         """Record by what this run can be compared with others."""
-        from crucible.runtime.identity import digest_of, identity
-
         manifest = self._launch.manifest
-        repo = manifest.repo if manifest else None
-        judge = manifest.judge if manifest else None
-        self._records.event(
-            "identity",
-            identity=identity(
-                repo=(repo.url, repo.path) if repo else (None, None),
-                base=workspace.base,
-                manifest=manifest.text if manifest else self._launch.digest,  # else nothing says what is run
-                injects=[(each.target, digest_of(each.source)) for each in injects],
-                measure_cmd=judge.measure_cmd if judge else None,
-                direction=judge.direction if judge else None,
-            ),
-        )
+        if manifest is not None:
+            found = self._command.pack(manifest).identity(injects, workspace.base)
+        else:
+            from crucible.runtime.identity import identity
+
+            found = identity(base=workspace.base, manifest=self._launch.digest)  # nothing else says what is run
+        self._records.event("identity", identity=found)
 
     def _execute(self, workspace: "Workspace") -> int:
         from crucible.runtime.execute import Execution
@@ -391,7 +362,3 @@ def _harmless(line: str) -> str:
     from crucible.compiler.output.report import harmless
 
     return harmless(line)
-
-
-def _workspace(manifest: "Manifest") -> str:
-    return os.path.normpath(os.path.join(os.path.abspath(manifest.folder), manifest.workspace.dir))

@@ -18,7 +18,7 @@ SOURCES := pyproject.toml README.md LICENSE $(shell find $(FOLDERS) -name __pyca
 # The checkout must not answer to an import instead of the installed package.
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: demo test check lint types layers slice torture fuzz golden coverage bench vscode clean
+.PHONY: demo test check lint types layers slice torture fuzz golden coverage bench bench-table vscode clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -62,6 +62,10 @@ golden: $(VENV)/installed-dev
 
 coverage: $(VENV)/installed-dev
 	$(PYTEST) -n $(WORKERS) -m "not whole" --cov --cov-report term-missing
+
+# One run of everything that is measured, as docs/benchmarks.md; PEERS is where other runners are installed.
+bench-table: $(VENV)/installed
+	$(PY) benchmarks/table.py $(if $(PEERS),--peers $(PEERS))
 
 bench: $(VENV)/installed
 	$(PY) benchmarks/run.py

@@ -136,6 +136,7 @@ def _add_plan(commands: _Commands, word: str) -> None:
         "render": _add_render,
         "exposure": _add_exposure,
         "schema": _add_schema,
+        "dsl-reference": _add_reference,
         "explain": _add_explain,
         "diff": _add_diff,
         "run": _add_run,
@@ -165,6 +166,16 @@ def _add_schema(plans: _Commands) -> None:
     )
     schema.add_argument("name", nargs="?", help="which schema")
     schema.set_defaults(run="schema")
+
+
+def _add_reference(plans: _Commands) -> None:
+    reference = plans.add_parser(
+        "dsl-reference",
+        help="print the language reference",
+        description="Print the language and the codes of all diagnostics, as Markdown.",
+        epilog="example:\n  crucible plan dsl-reference > reference.md",
+    )
+    reference.set_defaults(run="reference")
 
 
 def _add_exposure(plans: _Commands) -> None:
@@ -485,6 +496,8 @@ def main(argv: list[str]) -> int:
         from crucible.cli.explain import run
     elif arguments.run == "schema":
         from crucible.cli.schema import run
+    elif arguments.run == "reference":
+        from crucible.cli.reference import run
     elif arguments.run == "lsp":
         from crucible.cli.lsp import run
     elif arguments.run == "run":

@@ -69,8 +69,8 @@ _AGENT_CONFIG = (
     Argument("model", Type.TEXT, "The model that the harness uses."),
     Argument("effort", Type.TEXT, "The reasoning effort that the model is asked for."),
 )
-_KNOBS = (
-    _AFTER,
+# The five that govern how a task runs and what its failure costs.
+KNOBS: Final = (
     Argument("needs", Type.TEXT, "A capability that the run must have before the task is dispatched.", default="any"),
     Argument("required", Type.BOOLEAN, "Whether the task's failure invalidates the run.", default=True),
     Argument(
@@ -90,6 +90,10 @@ _KNOBS = (
         default="iteration",
         choices=STAGES,
     ),
+)
+_KNOBS = (
+    _AFTER,
+    *KNOBS,
     Argument("emits", Type.FIELDS, "Fields that the task's JSON output promises; absent declares nothing."),
 )
 _RUN = Argument("run", Type.TEXT, "The shell command, run in the candidate workspace.", required=True)
@@ -231,7 +235,7 @@ _TABLE = (
     ),
 )
 
-_GROUPS = {
+GROUPS: Final = {
     "autoresearch": ("common", "scored"),
     "custom": ("common", "scored"),
     "playbook": ("common", "playbook"),
@@ -255,7 +259,7 @@ BUILTINS: Final = frozenset({
 
 def constructors_of(lane: str | None) -> dict[str, Constructor]:
     """Return the constructors of a lane by name; those of all lanes for an unknown one (None)."""
-    groups = _GROUPS.get(lane or "", ("common", "scored", "playbook"))
+    groups = GROUPS.get(lane or "", ("common", "scored", "playbook"))
     return {name: row for name, row in CONSTRUCTORS.items() if row.group in groups}
 
 

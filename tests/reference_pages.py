@@ -1,0 +1,156 @@
+"""The pages of reference that no command prints: every command with its options, every JSON Schema with its keys."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from crucible.cli import main
+from crucible.compiler.output.reference import escaped, table
+from crucible.schemas import registry
+
+_COMMANDS: Final = """\
+# The command line
+
+Every command has `--help`, which shows what this page shows, and `--debug`, which shows a traceback when the
+command itself fails.
+"""
+_SCHEMAS: Final = """\
+# The JSON Schemas
+
+What programs in other languages can rely on: `crucible plan schema NAME` prints one of these, in draft 2020-12. A
+key that is not listed is forbidden. A key is required where its name is bold, at least in some of the forms that
+its object has.
+"""
+
+
+def command_line() -> str:
+    """Return the page of all commands."""
+    return "\n".join([_COMMANDS, *_of_command(main.parser())])
+
+
+def _of_command(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Give what there is to say of a command, and of those inside of it."""
+    inner = _inner(parser)
+    yield f"## {parser.prog}\n"
+    yield f"{parser.description}\n"
+    if inner is not None:
+        rows = [
+            [f"[`{parser.prog} {each.dest}`](#{_anchor(parser.prog)}-{each.dest})", each.help or ""]
+            for each in _help(inner)
+        ]
+        yield table(["command", "does"], rows)
+    rows = [[_named(action), _meaning(action)] for action in parser._actions if _is_its_own(action)]
+    if rows:
+        yield table(["argument", "what it is"], rows)
+    if parser.epilog:
+        yield f"```text\n{parser.epilog}\n```\n"
+    for command in inner.choices.values() if inner is not None else ():
+        yield from _of_command(command)
+
+
+def _inner(parser: argparse.ArgumentParser) -> "argparse._SubParsersAction[argparse.ArgumentParser] | None":
+    return next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)
+
+
+def _help(inner: "argparse._SubParsersAction[argparse.ArgumentParser]") -> list[argparse.Action]:
+    return inner._choices_actions
+
+
+def _anchor(title: str) -> str:
+    return title.replace(" ", "-")
+
+
+def _is_its_own(action: argparse.Action) -> bool:
+    """Tell whether an argument is none that all commands have."""
+    return action.dest not in {"help", "debug"} and not isinstance(action, argparse._SubParsersAction)
+
+
+def _named(action: argparse.Action) -> str:
+    """Write an argument as one types it; brackets stand around what may be left out."""
+    what = str(action.metavar or action.dest)
+    if action.choices:
+        what = "|".join(map(str, action.choices))
+    if not action.option_strings:
+        return f"`{what}`" if action.required else f"`[{what}]`"
+    name = action.option_strings[0] if action.nargs == 0 else f"{action.option_strings[0]} {what}"
+    return f"`{name}`" if action.required else f"`[{name}]`"
+
+
+def _meaning(action: argparse.Action) -> str:
+    return escaped(action.help or "")
+
+
+def schemas() -> str:
+    """Return the page of all schemas."""
+    parts = [_SCHEMAS]
+    for name in registry.names():
+        document = registry.load(name)
+        parts += [f"## {name}\n", f"**{document['title']}.** {escaped(document['description'])}\n"]
+        parts += _of_objects(document, name)
+    return "\n".join(parts)
+
+
+def _of_objects(document: dict[str, Any], name: str) -> Iterator[str]:
+    """Give a table of keys for the document itself and for each definition and each nested object that has some."""
+    yield from _of_object(document, document, name, "")
+    for key, part in document.get("$defs", {}).items():
+        yield from _of_object(part, document, name, key)
+
+
+def _of_object(part: dict[str, Any], document: dict[str, Any], name: str, path: str) -> Iterator[str]:
+    keys = part.get("properties", {})
+    described = {key: value for key, value in keys.items() if isinstance(value, dict)}
+    if not described:
+        return
+    if path:
+        yield f"### {name}: {path}\n"
+        if "description" in part:
+            yield f"{escaped(part['description'])}\n"
+    required = _required(part)
+    rows = [
+        [
+            f"**`{key}`**" if key in required else f"`{key}`",
+            _type(value, document),
+            escaped(_description(value, document)),
+        ]
+        for key, value in described.items()
+    ]
+    yield table(["key", "type", "what it is"], rows)
+    for key, value in described.items():
+        inside = value.get("items", value)
+        yield from _of_object(inside, document, name, f"{path}.{key}" if path else key)
+
+
+def _required(part: dict[str, Any]) -> set[str]:
+    """Return the keys that an object has to have."""
+    return set(part.get("required", ()))
+
+
+def _type(part: dict[str, Any], document: dict[str, Any]) -> str:
+    """Name the type of a value, or the values that there are."""
+    part = _followed(part, document)
+    if "const" in part:
+        return f"`{json.dumps(part['const'])}`"
+    if "enum" in part:
+        return " or ".join(f"`{json.dumps(value)}`" for value in part["enum"])
+    types = part.get("type")
+    if types == "array":
+        inner = _type(part.get("items", {}), document)
+        return f"array of {inner}" if inner else "array"
+    if types is not None:
+        return " or ".join([types] if isinstance(types, str) else types)
+    choices = dict.fromkeys(_type(each, document) for word in ("oneOf", "anyOf") for each in part.get(word, ()))
+    return " or ".join(each for each in choices if each)
+
+
+def _description(part: dict[str, Any], document: dict[str, Any]) -> str:
+    """Return what is said of a value where it stands, else where its definition stands."""
+    return str(part.get("description") or _followed(part, document).get("description", ""))
+
+
+def _followed(part: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema, the one that it refers to where it does."""
+    while "$ref" in part:
+        part = document["$defs"][part["$ref"].removeprefix("#/$defs/")]
+    return part

@@ -25,26 +25,30 @@ from crucible.schemas.diagnostic import Severity
 _LANGUAGE: Final = """\
 # The language
 
-A `workflow.star` is Starlark: assignments, `def`, `lambda`, `if`, `for`, comprehensions and calls. Everything in it runs when it is
-compiled, and what comes out is a graph that never changes: a loop in the source becomes many tasks. The last statement is
-`workflow(...)` or `default_autoresearch(...)`; a task that is built and not listed there is a mistake.
+A `workflow.star` is Starlark: assignments, `def`, `lambda`, `if`, `for`, comprehensions and calls. Everything in it
+runs when it is compiled, and what comes out is a graph that never changes: a loop in the source becomes many tasks.
+The last statement is `workflow(...)` or `default_autoresearch(...)`; a task that is built and not listed there is a
+mistake.
 
-Besides the constructors below there are the pure functions of Starlark itself:
-{builtins}.
-`load(path, name)` brings what another `.star` file of the pack defines. There is no other way to a file, and none to a process, the environment, the network, a clock or chance.
+Besides the constructors below there are the pure functions of Starlark itself: {builtins}.
 
-A list of tasks is taken wherever tasks are asked for, also inside of another list, and a task may be named by its value or
-by its name. Arguments are named; where one may also be given without its name, its constructor says so. `None` for an optional
-argument is the same as leaving it out.
+`load(path, name)` brings what another `.star` file of the pack defines. There is no other way to a file, and none
+to a process, the environment, the network, a clock or chance.
+
+A list of tasks is taken wherever tasks are asked for, also inside of another list, and a task may be named by its
+value or by its name. Arguments are named; where one may also be given without its name, its constructor says so.
+`None` for an optional argument is the same as leaving it out.
 
 ## Lanes
 
-`type` of `workflow()` names the lane, and the lane says which constructors there are. Without it the lane is `{lane}`.
+`type` of `workflow()` names the lane, and the lane says which constructors there are. Without it the lane is
+`{lane}`.
 """
 _KNOBS: Final = """\
 ## How a task runs, and what its failure costs
 
-These five go with {takers}, and each is independent of the others. What comes of them in a run is played through in the truth table.
+These five go with {takers}, and each is independent of the others. What comes of them in a run is played through in
+[the truth table](../truth-table.md).
 """
 _AGREE: Final = """\
 Two of them have to agree: a required task with `join = "all"` cannot wait for an advisory one (`required = False`),

@@ -18,7 +18,7 @@ SOURCES := pyproject.toml README.md LICENSE $(shell find $(FOLDERS) -name __pyca
 # The checkout must not answer to an import instead of the installed package.
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: demo test check lint types layers slice torture fuzz golden coverage bench bench-table vscode clean
+.PHONY: demo test check lint types layers slice torture fuzz golden coverage bench bench-table docs vscode clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -76,6 +76,12 @@ bench: $(VENV)/installed
 	$(PY) benchmarks/plan_run.py
 	$(PY) benchmarks/loop.py
 
+# The site of the documentation, in build/site; a page that would bring anything from elsewhere fails.
+docs: $(VENV)/docs
+	rm -rf build/site
+	$(PY) -m zensical build --clean --strict
+	! grep -rnoE --include='*.html' "(src|srcset)=[\"']?(https?:)?//[^\"' >]*|<link[^>]* href=[\"']?(https?:)?//[^\"' >]*" build/site
+
 # The extension for VS Code, in build/crucible-workflow.vsix; made of a copy, so that node_modules stays out of here.
 vscode:
 	rm -rf build/vscode
@@ -105,6 +111,10 @@ $(VENV)/installed: $(VENV)/made $(SOURCES)
 # Where atheris cannot be installed, hypothesis has all the time.
 $(VENV)/atheris: $(VENV)/installed-dev
 	-test -e $@ || ($(INSTALL) '.[fuzz]')
+	touch $@
+
+$(VENV)/docs: $(VENV)/installed
+	$(INSTALL) '.[docs]'
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/made $(SOURCES)

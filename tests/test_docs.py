@@ -196,6 +196,23 @@ def _words(line: str) -> list[str]:
 
 
 @of_page(PAGES)
+def test_every_file_that_a_page_names_is_there(page: Page) -> None:
+    """Tests, benchmarks and packs of this project."""
+    named = [span for span in page.spans if re.match(r"(tests|benchmarks|golden|docs)/[\w./-]*$", span)]
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_figures_of_the_readme_are_those_that_a_benchmark_holds() -> None:
+    """No run takes more beside others than the line of the table says."""
+    (line,) = (line for line in (ROOT / "README.md").read_text(encoding="utf-8").split("\n") if "| doit, " in line)
+    held = (ROOT / "benchmarks" / "plan_run.py").read_text(encoding="utf-8")
+    most = re.findall(r'Ratio\("1,000 tasks", "crucible", "([\w ]+)", ([\d.]+)\)', held)
+    assert [name for name, _ in most] == ["bare loop", "doit", "luigi", "snakemake"]
+    figures = re.findall(r"\b\d\.\d+\b", line)
+    assert [*figures[-1:], *figures[:-1]] == [figure for _, figure in most]
+
+
+@of_page(PAGES)
 def test_a_page_installs_what_there_is(page: Page) -> None:
     """The name of this package, with extras that it has."""
     for name, extra in re.findall(r"pip install '?(crucible[\w-]*)(?:\[(\w+)\])?", page.text):

@@ -170,8 +170,11 @@ def table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Write a plain text so that Markdown shows it as it is."""
-    return re.sub(r"([\\`*_<\[\]])", r"\\\1", text)
+    """Write a text so that Markdown shows it as it is, and what stands between backticks as code."""
+    parts = text.split("`")
+    return "`".join(
+        part if number % 2 else re.sub(r"([\\*_<\[\]])", r"\\\1", part) for number, part in enumerate(parts)
+    )
 
 
 def _arguments(arguments: Iterable[Argument]) -> str:

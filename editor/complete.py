@@ -11,6 +11,7 @@ from crucible.compiler.frontend.names import exports
 from crucible.compiler.frontend.pack import STANDARD_LIBRARY, standard_library
 from crucible.compiler.frontend.scan import Token
 from crucible.compiler.frontend.vocabulary import BUILTINS, Argument, Constructor, Type
+from crucible.compiler.output.reference import kind
 from crucible.editor import documentation
 from crucible.editor.scopes import visible
 from crucible.editor.view import View, around
@@ -104,7 +105,7 @@ class _Completion:
             for row in constructor.arguments:
                 if row.name not in call.given:
                     text = documentation.of_argument(constructor, row)
-                    yield self._item(row.name, "argument", f"{row.name} = ", documentation.kind(row), text)
+                    yield self._item(row.name, "argument", f"{row.name} = ", kind(row), text)
         if name is None and call.place == 0:
             name = constructor.positional or None
         taken = constructor.argument(name) if name is not None else None

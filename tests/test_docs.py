@@ -86,8 +86,8 @@ def test_every_block_of_a_page_is_compiled_run_or_drawn(
 def _run(command: Command, folder: Path, environment: Mapping[str, str], where: str) -> None:
     """Run a command of a page; one that fails has to show what it says then."""
     line = ["sh", "-c", command.line]
-    streams: dict[str, int] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    done = subprocess.run(line, cwd=folder, env=environment, check=False, **streams)
+    null, pipe, same = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
+    done = subprocess.run(line, cwd=folder, env=environment, stdin=null, stdout=pipe, stderr=same, check=False)
     printed = done.stdout.decode()
     assert matches(command.shown, printed), f"{where}: $ {command.line}\n{printed}"
     assert done.returncode == 0 or command.shown, f"{where}: $ {command.line} failed and shows nothing"

@@ -72,7 +72,7 @@ def test_the_language_has_every_constructor_argument_lane_and_default() -> None:
     page = reference.language()
     for row in CONSTRUCTORS.values():
         section = page.partition(f"\n### {row.name}\n")[2].partition("\n#")[0]
-        assert section.startswith(f"\n```python\n{row.name}(")
+        assert section.startswith(f"\n```starlark\n{row.name}(")
         rows = [line for line in section.split("\n") if line.startswith("| `")]
         assert [line.split("`")[1] for line in rows] == [argument.name for argument in row.arguments]
         assert all(

@@ -114,7 +114,7 @@ def language() -> str:
     parts += [_KNOBS.format(takers=f"{', '.join(takers[:-1])} and {takers[-1]}"), _arguments(KNOBS), _AGREE]
     parts.append("## Constructors\n")
     for row in CONSTRUCTORS.values():
-        parts += [f"### {row.name}\n", f"```python\n{signature(row)}\n```\n"]
+        parts += [f"### {row.name}\n", f"```starlark\n{signature(row)}\n```\n"]
         lanes = [f"`{lane}`" for lane, groups in GROUPS.items() if row.group in groups]
         bare = f" `{row.positional}` may be given without its name." if row.positional else ""
         parts += [f"{row.doc} Lanes: {', '.join(lanes)}.{bare}\n", _arguments(row.arguments)]

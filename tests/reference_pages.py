@@ -2,9 +2,11 @@
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from typing import Any, Final
 
+from crucible import stdlib_star
 from crucible.cli import main
 from crucible.compiler.output.reference import escaped, table
 from crucible.schemas import registry
@@ -15,6 +17,13 @@ _COMMANDS: Final = """\
 Every command has `--help`, which shows what this page shows, and `--debug`, which shows a traceback when the
 command itself fails.
 """
+_LIBRARY: Final = """\
+# The standard library
+
+Modules that every source can load; nothing of them is left in the plan but the tasks that they build. A mistake in a
+call is told at that call. A playbook may load those that name no constructor of the scored lanes: matrix, panel,
+prompts and review_loop.
+"""
 _SCHEMAS: Final = """\
 # The JSON Schemas
 
@@ -22,6 +31,47 @@ What programs in other languages can rely on: `crucible plan schema NAME` prints
 key that is not listed is forbidden. A key is required where its name is bold, at least in some of the forms that
 its object has.
 """
+
+
+def library() -> str:
+    """Return the page of the standard library: what its sources say of themselves."""
+    parts = [_LIBRARY]
+    for name in sorted(os.listdir(os.path.dirname(stdlib_star.__file__))):
+        if name.endswith(".star"):
+            with open(os.path.join(os.path.dirname(stdlib_star.__file__), name), encoding="utf-8") as file:
+                parts += _of_module(name, file.read())
+    return "\n".join(parts)
+
+
+def _of_module(name: str, text: str) -> Iterator[str]:
+    words, *rest = text.split('"""')[1::2]
+    head, example, behind = _parted(words)
+    yield f"## {name.removesuffix('.star').replace('_', ' ')}\n"
+    yield f"`@crucible//{name}`\n"
+    yield f"{head}\n\n```python\n{example}\n```\n\n{behind}\n"
+    functions = [part for part in text.split("\ndef ")[1:] if not part.startswith("_")]
+    for function, doc in zip(functions, rest, strict=True):
+        signature = function.partition("):\n")[0] + ")"
+        summary, _, arguments = doc.partition("    Args:\n")
+        taken, _, given = arguments.partition("    Returns:\n")
+        yield f"### {signature.partition('(')[0]}\n\n```python\n{signature}\n```\n"
+        yield " ".join(summary.split()) + "\n"
+        yield table(["argument", "what it is"], [_row(line) for line in taken.strip().splitlines()])
+        yield f"Returns: {' '.join(given.split())}\n"
+
+
+def _parted(words: str) -> tuple[str, str, str]:
+    """Cut the words of a module into what stands before its example, the example, and what stands behind."""
+    lines = words.strip().split("\n")
+    inside = [number for number, line in enumerate(lines) if line.startswith("    ")]
+    first, last = inside[0], inside[-1]
+    example = "\n".join(line.removeprefix("    ") for line in lines[first : last + 1])
+    return "\n".join(lines[:first]).strip(), example, "\n".join(lines[last + 1 :]).strip()
+
+
+def _row(line: str) -> list[str]:
+    name, _, what = line.strip().partition(": ")
+    return [f"`{name}`", escaped(what)]
 
 
 def command_line() -> str:

@@ -20,6 +20,7 @@ SAMPLES = ROOT / "compiler" / "output" / "samples"
 PAGES = {
     "language.md": reference.language,
     "codes.md": reference.codes,
+    "library.md": reference_pages.library,
     "command-line.md": reference_pages.command_line,
     "schemas.md": reference_pages.schemas,
 }

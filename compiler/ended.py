@@ -69,7 +69,7 @@ class Ended:
             found = checked([again["place"], again["frames"]], self._files)
             if found is None or again["message"] != error["message"]:
                 return error
-        except (KeyError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError):
             return error
         (number, line, column), frames = found
         if column > moved.get((number, line), column):

@@ -85,7 +85,7 @@ def places_of(attempt: Attempt, sandbox: Sandbox) -> Places:
                 places += [checked(place, attempt.files) for place in answer["places"]]
         except Death as death:
             attempt.unplaced = death
-        except (KeyError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError):
             pass
         return [*places, *[None] * len(numbers)][: len(numbers)]
 

@@ -683,7 +683,7 @@ def check_calls(calls: Any, before: int = 0) -> int:
             values.extend(positional)
         if fits:
             return _most_bytes(values, len(calls), before)
-    except (KeyError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError):
         pass
     raise Death("evaluator-crashed", NO_ANSWER)
 
@@ -695,7 +695,7 @@ def check_answer(answer: dict[str, Any], files: Collection[int], count: int) -> 
         fits = last is None or (isinstance(last, int) and 0 <= last < count)
         fits = fits and (answer["error"] is None or _error_fits(answer["error"], files))
         fits = fits and (limit is None or [type(part) for part in limit] == [str, int, int])
-    except (KeyError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError):
         fits = False
     if not fits:
         raise Death("evaluator-crashed", NO_ANSWER)

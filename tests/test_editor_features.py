@@ -24,6 +24,8 @@ FILES = {
     "run.sh": "true\n",
     "lib/more.star": "x = 1\n",
 }
+NAMES = ("ladder", "matrix", "panel", "prompts", "review_loop", "tournament")
+STANDARD = [f"@crucible//{name}.star" for name in NAMES]
 END = 'workflow(type = "custom", tasks = [])\n'
 
 
@@ -152,7 +154,7 @@ def test_constructors_are_those_of_the_lane(tmp_path: Path) -> None:
         ('prompt_file("prompts/cr|")', ["prompts/critic.md"]),
         ('prompt_file("../|', []),
         ('prompt_file("/|', []),
-        ('load("|', ["critics.star", "lib/", "prompts/"]),
+        ('load("|', [*STANDARD, "critics.star", "lib/", "prompts/"]),
         ('load("lib/|', ["lib/more.star"]),
         ('load("critics.star", "|', ["base", "critic", "words"]),
         ('load("critics.star", |', ['"base"', '"critic"', '"words"']),

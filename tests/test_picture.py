@@ -36,7 +36,7 @@ from crucible.schemas.ir import (
 )
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
-PACKS = sorted(path for path in GOLDEN.iterdir() if path.is_dir() and path.name != "failing")
+PACKS = sorted(path for path in GOLDEN.iterdir() if path.is_dir() and path.name not in {"failing", "library"})
 SVG = "{http://www.w3.org/2000/svg}"
 LADDER = GOLDEN / "measurement-ladder" / "workflow.star"
 

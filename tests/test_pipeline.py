@@ -418,7 +418,10 @@ def test_no_answer_can_hurt(real: tuple[Path, dict[str, Any], dict[str, Any]], d
     assert result.diagnostics or result.workflow is not None
 
 
-@pytest.mark.parametrize("error", [None, {"kind": "load"}, {"kind": "symbols", "file": 0, "load": 0}])
+_NOWHERE = {"kind": "error", "message": "x", "place": [], "width": 1, "frames": []}
+
+
+@pytest.mark.parametrize("error", [None, {"kind": "load"}, {"kind": "symbols", "file": 0, "load": 0}, _NOWHERE])
 def test_an_answer_without_anything_is_still_explained(tmp_path: Path, error: Any) -> None:
     """Something is wrong, so something is said."""
     result = answered(tmp_path, END, {"calls": [], "error": error}, {"places": []})

@@ -48,13 +48,13 @@ def _of_module(name: str, text: str) -> Iterator[str]:
     head, example, behind = _parted(words)
     yield f"## {name.removesuffix('.star').replace('_', ' ')}\n"
     yield f"`@crucible//{name}`\n"
-    yield f"{head}\n\n```python\n{example}\n```\n\n{behind}\n"
+    yield f"{head}\n\n```starlark\n{example}\n```\n\n{behind}\n"
     functions = [part for part in text.split("\ndef ")[1:] if not part.startswith("_")]
     for function, doc in zip(functions, rest, strict=True):
         signature = function.partition("):\n")[0] + ")"
         summary, _, arguments = doc.partition("    Args:\n")
         taken, _, given = arguments.partition("    Returns:\n")
-        yield f"### {signature.partition('(')[0]}\n\n```python\n{signature}\n```\n"
+        yield f"### {signature.partition('(')[0]}\n\n```starlark\n{signature}\n```\n"
         yield " ".join(summary.split()) + "\n"
         yield table(["argument", "what it is"], [_row(line) for line in taken.strip().splitlines()])
         yield f"Returns: {' '.join(given.split())}\n"

@@ -267,6 +267,7 @@ class _Run:
             os.environ,
             is_own=self._is_own(),
             apart=any((world.apply_cmd, world.snapshot_cmd, world.restore_cmd)),
+            others=(os.path.realpath(held["steer"]),),
         )
         logs = os.path.join(self._pack.state, LOGS)
         if past is None or (not past.rows and not site.is_known):

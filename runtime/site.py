@@ -12,10 +12,10 @@ from crucible.runtime import careful
 from crucible.runtime.git import Git, GitFailed
 from crucible.runtime.prepare import UNFINISHED, recorded
 from crucible.runtime.workspace import Refused
-from crucible.runtime.world import LEFT_OUT, GitWorld, Lost, Unkept, known, sha_of
+from crucible.runtime.world import GitWorld, Lost, Unkept, known, sha_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from crucible.runtime.prepare import Origin
     from crucible.runtime.process import Processes
@@ -80,10 +80,11 @@ class Site:
         *,
         is_own: bool,
         apart: bool,
+        others: "Collection[str]" = (),
     ) -> None:
-        """Keep what it takes; ``is_own`` tells whether the workspace is its author's checkout, ``apart`` as a world."""
+        """Keep what it takes; ``is_own`` tells whether the workspace is its author's checkout, the rest is a world's."""
         self.folder: Final = folder
-        self.world: Final = GitWorld(folder, state, processes, environ, apart=apart)
+        self.world: Final = GitWorld(folder, state, processes, environ, apart=apart, others=others)
         self._state = state
         self._is_own = is_own
         self._marker = os.path.join(state, _BEGINNING)
@@ -188,7 +189,7 @@ class Site:
         found = self._ask(*ignore, "status", "--porcelain", "--no-renames", "-z", "--ignore-submodules=none")
         for entry in found.split(b"\0"):
             path = os.fsdecode(entry[3:])
-            if path and not any(path == name or path.startswith(f"{name}/") for name in LEFT_OUT):
+            if path and not any(path == name or path.startswith(f"{name}/") for name in self.world.left_out):
                 return path
         return ""
 

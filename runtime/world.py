@@ -13,7 +13,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
@@ -128,9 +128,19 @@ class GitWorld:
     """Keeps the states of a workspace, and those alone."""
 
     def __init__(
-        self, folder: str, state: str, processes: Processes, environ: Mapping[str, str], *, apart: bool = False
+        self,
+        folder: str,
+        state: str,
+        processes: Processes,
+        environ: Mapping[str, str],
+        *,
+        apart: bool = False,
+        others: Collection[str] = (),
     ) -> None:
-        """Keep what it takes; both folders are real paths. ``apart`` tells whether a domain has a half of its own."""
+        """Keep what it takes; both folders are real paths. ``apart`` tells whether a domain has a half of its own.
+
+        ``others`` are paths that are the loop's own, too, if they lie in the workspace.
+        """
         self._folder = folder
         self._state = state
         self._directory = os.path.join(state, _DIRECTORY)
@@ -144,6 +154,8 @@ class GitWorld:
             **_AUTHOR,
         }
         self._apart = apart
+        below = (os.path.relpath(path, folder) for path in (state, *others))
+        self.left_out: Final = (*LEFT_OUT, *(path for path in below if not path.startswith("..")))
         self._rules: tuple[str, ...] = ()
         self._hollow: tuple[str, ...] = ()
         self._commit: str | None = None  # what our index and the workspace were last brought to
@@ -164,7 +176,7 @@ class GitWorld:
             self._rules = tuple(self._ignored())
             listed = set(self._run("ls-files", "--others", "--exclude-standard", "-z").split(b"\0"))
             listed |= set(tracked.split(b"\0"))
-            ours = tuple(os.fsencode(name) for name in (*LEFT_OUT, *self._below()))
+            ours = tuple(os.fsencode(name) for name in self.left_out)
             paths = sorted(
                 path
                 for path in listed
@@ -295,7 +307,7 @@ class GitWorld:
         That are the git directories of others, or what leads to one, pipes and sockets, and, with no entry, empty
         folders. Folders that we may not change are made so that we may.
         """
-        left_out = {os.path.join(self._folder, name) for name in (".git", *LEFT_OUT, *self._below())}
+        left_out = {os.path.join(self._folder, name) for name in (".git", *self.left_out)}
         found: list[tuple[str, os.DirEntry[str] | None]] = []
         pending = [self._folder]
         while pending:
@@ -414,13 +426,8 @@ class GitWorld:
 
     def _own_rules(self) -> Iterator[str]:
         """Yield the rules for what is the loop's own in the workspace."""
-        for name in (*LEFT_OUT, *self._below()):
+        for name in self.left_out:
             yield "/" + _escaped(name)
-
-    def _below(self) -> tuple[str, ...]:
-        """Return the path of the state directory where it lies in the workspace."""
-        path = os.path.relpath(self._state, self._folder)
-        return () if path.startswith("..") else (path,)
 
     def _ignored(self) -> Iterator[str]:
         """Yield a rule for each thing that is ignored in the workspace as it was prepared."""

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -412,6 +413,55 @@ def test_the_clock_ends_the_run_without_a_row(bench: Bench) -> None:
     assert ran.decisions == ["keep", "keep"]
     assert ran.outcome == "budget"
     assert not (bench.pack / "workspace" / "half").exists()
+
+
+def test_the_authors_own_checkout_is_worked_in_when_it_is_clean(bench: Bench) -> None:
+    """A change that is not committed is named and nothing is touched; what the loop makes is no change of theirs."""
+    pack = bench.pack
+    bench.manifest(gate="cat reading")
+    text = (
+        (pack / "crucible.toml")
+        .read_text()
+        .replace('[repo]\npath = "start"', '[repo]\npath = "."\n[workspace]\ndir = "."')
+    )
+    (pack / "crucible.toml").write_text(text.replace("../edits.toml", "edits.toml"))
+    (pack / "start" / "reading").rename(pack / "reading")
+    (pack / "start").rmdir()
+    (pack / "empty").mkdir()
+    (pack / ".gitignore").write_text("cache/\n")
+    (pack / "cache").mkdir()
+    (pack / "cache" / "big").write_text("big")
+    bench.agent("echo go > STEER.md; rm -r cache empty; exit 1", {"score": 9})
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (("init", "-q", "."), ("add", "-A"), ("commit", "-q", "-m", "all")):
+        subprocess.run([*git, *words], cwd=pack, check=True)
+    (pack / "mine").write_text("mine")
+    refused = bench.run()
+    assert refused.status == 1
+    assert "has changes that are not committed: mine; commit or stash them" in refused.err
+    assert (pack / "mine").read_text() == "mine"
+    (pack / "mine").unlink()
+    (pack / "STEER.md").write_text("faster")
+    ran = bench.run()
+    assert ran.decisions == ["keep", "discard", "keep"]
+    assert (pack / "empty").is_dir()
+    changed = subprocess.run([*git, "status", "--porcelain"], cwd=pack, capture_output=True, text=True, check=True)
+    assert changed.stdout.splitlines() == [" M reading", "?? RESULTS.md"]
+    kept = subprocess.run(
+        [*git, "--git-dir", "state/world.git", "ls-tree", "--name-only", "refs/crucible/kept/2"],
+        cwd=pack, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert kept.stdout.splitlines() == [".gitignore", "crucible.toml", "edits.toml", "reading"]
+
+
+def test_files_that_nobody_of_ours_brought_are_never_touched(bench: Bench) -> None:
+    """A workspace that another prepared is refused."""
+    (bench.pack / "workspace").mkdir()
+    (bench.pack / "workspace" / "theirs").write_text("theirs")
+    ran = bench.run()
+    assert ran.status == 1
+    assert "has files, and no run of this state directory prepared it" in ran.err
+    assert [path.name for path in (bench.pack / "workspace").iterdir()] == ["theirs"]
 
 
 # What an agent reads

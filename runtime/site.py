@@ -82,7 +82,10 @@ class Site:
         apart: bool,
         others: "Collection[str]" = (),
     ) -> None:
-        """Keep what it takes; ``is_own`` tells whether the workspace is its author's checkout, the rest is a world's."""
+        """Keep what it takes; ``is_own`` tells whether the workspace is its author's checkout.
+
+        All else is the world's.
+        """
         self.folder: Final = folder
         self.world: Final = GitWorld(folder, state, processes, environ, apart=apart, others=others)
         self._state = state

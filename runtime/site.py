@@ -33,10 +33,14 @@ class Hold:
     """A workspace that no other run gets, whatever its state directory; given back when the process ends."""
 
     def __init__(self, folder: str) -> None:
-        """Take it, if it is there; raise InUse, and OSError."""
+        """Take it, and make it where somebody has removed it; raise InUse, and Refused for what is no folder."""
         import fcntl
 
-        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Refused(f"{folder} is to be the workspace, and cannot be: {error.strerror or error}") from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

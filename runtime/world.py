@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
 from crucible.runtime import careful, tree
-from crucible.runtime.git import Git, GitFailed
+from crucible.runtime.git import Git, GitFailed, check
 from crucible.runtime.process import Command, Exit, Processes
 from crucible.runtime.shell_runner import SHELL, exit_note
 from crucible.runtime.surroundings import encodable
@@ -68,6 +68,8 @@ _AUTHOR: Final = {
     for part, value in (("NAME", "Crucible"), ("EMAIL", "crucible@localhost"))
 }
 _ACCESS: Final = 0o700
+_LITERAL: Final = "GIT_LITERAL_PATHSPECS"
+_SLASH: Final = ord("/")
 _MOST_TOKEN: Final = 96 << 10  # bytes: it is given back in a variable
 
 
@@ -146,10 +148,11 @@ class GitWorld:
         self._directory = os.path.join(state, _DIRECTORY)
         # Whoever stops a run still wants its workspace restored.
         self._git = Git(processes, environ, self._scratch(), heeds_stops=False)
+        self._processes = processes
         self._places = {
             "GIT_DIR": self._directory,
             "GIT_WORK_TREE": folder,
-            "GIT_LITERAL_PATHSPECS": "1",
+            _LITERAL: "1",
             "GIT_NO_REPLACE_OBJECTS": "1",
             **_AUTHOR,
         }
@@ -430,12 +433,29 @@ class GitWorld:
             yield "/" + _escaped(name)
 
     def _ignored(self) -> Iterator[str]:
-        """Yield a rule for each thing that is ignored in the workspace as it was prepared."""
-        for path in self._run("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z").split(
-            b"\0"
-        ):
-            if path:
-                yield "/" + _escaped(os.fsdecode(path))
+        """Yield a rule for each thing that is ignored in the workspace as it was prepared: the topmost of each path.
+
+        A folder that has nothing but ignored files is not ignored itself, and what comes into it later is seen.
+        """
+        found = self._run("ls-files", "--others", "--ignored", "--exclude-standard", "-z").split(b"\0")
+        ways = {path: [path[:at] for at, each in enumerate(path) if each == _SLASH] for path in found if path}
+        folders = sorted({folder for way in ways.values() for folder in way})
+        known = self._are_ignored(folders) if folders else set()
+        for top in sorted({next((folder for folder in way if folder in known), path) for path, way in ways.items()}):
+            yield "/" + _escaped(os.fsdecode(top))
+
+    def _are_ignored(self, folders: list[bytes]) -> set[bytes]:
+        """Return which folders are ignored themselves; git asks about names that end in a slash."""
+        named = os.path.join(self._scratch(), "paths")
+        careful.write(named, b"".join(b"./" + folder + b"/\0" for folder in folders))
+        script = 'exec git check-ignore -z --stdin <"$1"'
+        places = {name: value for name, value in self._places.items() if name != _LITERAL}  # it takes no magic away
+        command = self._git.command(directory=self._folder, also=places)
+        command = command._replace(argv=("sh", "-c", script, "sh", named))
+        ended = self._processes.run(command)
+        if ended.code not in {0, 1}:  # 1 when none is
+            check(command, ended)
+        return {path.removeprefix(b"./").rstrip(b"/") for path in careful.read(command.out).split(b"\0")}
 
     def _rules_of(self, path: str) -> Iterator[str]:
         """Yield the rules of a file of them as rules of the top of the workspace."""

@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from crucible.runtime.plan import Plan
     from crucible.runtime.process import Processes
     from crucible.runtime.progress import Display
+    from crucible.runtime.proposer import Method
     from crucible.runtime.records import Records
+    from crucible.runtime.site import Site
     from crucible.runtime.workspace import Workspace
+    from crucible.runtime.world import World
     from crucible.schemas.ir import Workflow
     from crucible.schemas.span import Span
 
@@ -212,7 +215,7 @@ class _Run:
         environ = os.environ
         try:
             with Workspace(self._folder, self._pack.state, processes, environ, self._injects) as workspace:
-                return self._in(workspace, processes, records, past, held)
+                return self._set_up(workspace, processes, records, past, held)
         except Refused as refusal:
             if processes.caught is not None:
                 self._end = ("stopped", "interrupted")
@@ -247,7 +250,7 @@ class _Run:
         records.event("budget", spent_usd=0.0, ceiling_usd=held["budget"])
         records.event("phase", phase="starting", iter=0)
 
-    def _in(
+    def _set_up(
         self,
         workspace: "Workspace",
         processes: "Processes",
@@ -307,7 +310,7 @@ class _Run:
 
     def _loop(
         self,
-        site: "Any",
+        site: "Site",
         workspace: "Workspace",
         processes: "Processes",
         records: "Records",
@@ -328,10 +331,10 @@ class _Run:
         judge, commands = manifest.judge, manifest.world
         assert judge is not None  # noqa: S101 - narrows: the lane demands one
         plan = self._plan(held)
-        world = site.world
+        ours = {name: value for name, value in base(os.environ).items() if name not in LEADING}
+        world: World = site.world
         if any((commands.apply_cmd, commands.snapshot_cmd, commands.restore_cmd)):
             pair = (commands.snapshot_cmd, commands.restore_cmd)
-            ours = {name: value for name, value in base(os.environ).items() if name not in LEADING}
             world = CommandWorld(
                 site.world,
                 self._folder,
@@ -340,7 +343,6 @@ class _Run:
                 ours,
                 pair if pair[0] and pair[1] else None,  # type: ignore[arg-type]
             )
-        ours = {name: value for name, value in base(os.environ).items() if name not in LEADING}
         agents = AgentRunner(
             self._pack.agents(), ours, records, history.conversations(self._pack.state) if past else {}
         )
@@ -381,7 +383,7 @@ class _Run:
             raise Usage(f"nothing can run here: {plan.truncation.text}; name what there is with --cap")
         return plan if held["retries"] is None else plan._replace(retries=held["retries"])
 
-    def _method(self) -> "Any":
+    def _method(self) -> "Method":
         """Read what the agents are asked by."""
         from crucible.runtime.proposer import Method
 

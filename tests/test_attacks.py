@@ -301,6 +301,16 @@ def test_a_run_remembers_what_it_measured_whatever_is_written_into_its_files(rin
     assert "| 2 | discard | 10 |" in (ring.folder / "workspace" / "RESULTS.md").read_text()
 
 
+def test_touching_the_manifest_changes_nothing_of_the_run(ring: Ring) -> None:
+    """Neither the one that the run was begun with nor one that a candidate leaves in the workspace."""
+    fraud = f"measure_cmd = \\\"echo '{FRAUD}'\\\""
+    rows = ring.attack(
+        "sed -i 's/^measure_cmd.*/measure_cmd = \"echo fraud\"/; s/lower/higher/; s/^inject.*//' ../crucible.toml",
+        f'printf "[judge]\\n{fraud}\\n" > crucible.toml; cp crucible.toml ..',
+    )
+    assert all(map(is_honest, rows))
+
+
 def test_strange_names_are_kept_and_taken_back(ring: Ring) -> None:
     """Blanks, line ends, dashes, what git reads as magic, and bytes that are no text."""
     names = "printf x > 'a b'; printf x > -dash; printf x > ':(top)x'; printf x > '*'"

@@ -247,6 +247,32 @@ def test_the_budget_goes_on(bench: Bench) -> None:
     assert went.decisions == ["keep", "keep", "discard", "discard"]
 
 
+def test_a_resume_that_dies_is_gone_on_with_as_well(bench: Bench) -> None:
+    """As often as it takes; each says how the one before ended."""
+    reading = 'echo \'{"valid": true, "score": %d}\' > reading'
+    dies = 'if ! test -e ../%d; then touch ../%d; kill -KILL "$(cat ../state/lock)"; sleep 5; fi; '
+    bench.edits(*(dies % (number, number) + reading % (9 - number) for number in range(3)))
+    assert bench.run("--iterations", "3").status == -9
+    assert [bench.run("--resume").status for _ in range(3)] == [-9, -9, 0]
+    went = bench.run("--resume")
+    assert went.decisions == ["keep"] * 4
+    assert [(each["class"], each["iter"]) for each in went.of("recovery")] == [
+        ("died_mid_turn", 1), ("died_mid_turn", 2), ("died_mid_turn", 3), ("clean_exit", 3)]  # fmt: skip
+
+
+def test_a_log_with_rows_of_a_wide_round_is_gone_on_with(bench: Bench) -> None:
+    """They are not ours, and decide nothing."""
+    bench.run("--iterations", "1")
+    path = bench.folder / "state" / "session.jsonl"
+    row = next(line for line in path.read_text().splitlines() if '"kind":"row"' in line)
+    with path.open("a") as file:
+        file.write(json.dumps({**json.loads(row), "iter": 7, "score": -5, "phase": "wide"}) + "\n")
+    line = [*COMMAND, "run", "--manifest", "crucible.toml", "--no-progress", "--resume", "--iterations", "3"]
+    assert subprocess.run(line, cwd=bench.folder, capture_output=True, check=False).returncode == 0
+    rows = [json.loads(line) for line in path.read_text().splitlines() if '"kind":"row"' in line]
+    assert [(row["iter"], row["best"]) for row in rows if "phase" not in row] == [(0, 10), (1, 9), (2, 9), (3, 8)]
+
+
 def test_without_a_run_there_is_nothing_to_go_on_with(bench: Bench) -> None:
     """It is said, and what to do."""
     went = bench.run("--resume")
@@ -302,19 +328,25 @@ def test_only_a_trailing_shutdown_is_an_exit_on_purpose(tmp_path: Path) -> None:
     assert (past.ended[:2], past.outcome) == (("died_between_iterations", 1), None)
 
 
+_NUMBER, _SCORE = (int, float), (int, float, type(None))
 OLD: dict[str, dict[str, Any]] = {
-    "start": {"gate": str},
+    "start": {"gate": str, "file": str, "ts": _NUMBER},
     "phase": {"phase": str, "iter": int},
     "row": {
         "iter": int,
         "decision": str,
-        "score": (int, float, type(None)),
+        "score": _SCORE,
+        "tiebreak": _SCORE,
+        "best": _SCORE,
         "valid": bool,
+        "solved": bool,
         "note": str,
         "detail": dict,
+        "seconds": _NUMBER,
+        "cost_usd": _NUMBER,
     },
-    "budget": {"spent_usd": (int, float)},
-    "summary": {},
+    "budget": {"spent_usd": _NUMBER, "ceiling_usd": _SCORE},
+    "summary": {"spent_usd": _NUMBER},
     "finished": {},
 }
 

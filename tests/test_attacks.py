@@ -260,6 +260,17 @@ def test_an_index_hides_nothing_from_a_snapshot(ring: Ring, mark: str) -> None:
     assert (ring.folder / "workspace" / "other.txt").read_text() == "as it was\n"
 
 
+def test_a_rule_that_a_candidate_adds_hides_nothing(ring: Ring) -> None:
+    """Neither from a snapshot nor from a restore, wherever it stands and whatever it ignores."""
+    rows = ring.attack(
+        "mkdir new; echo '*' > new/.gitignore; echo 1 > new/hidden;"
+        "echo '*' > .gitignore; echo hidden > .git/info/exclude; echo 1 > hidden",
+        "find . -path ./.git -prune -o \\( -name hidden -o -name .gitignore \\) -print >> ../found",
+    )
+    assert all(map(is_honest, rows))
+    assert (ring.folder / "found").read_text() == ""
+
+
 NESTED = {
     "submodule": "git init -q ../sub; git -C ../sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m x;"
     "git -c protocol.file.allow=always submodule --quiet add ../sub sub; echo 1 > sub/hidden",

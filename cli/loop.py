@@ -288,7 +288,12 @@ class _Run:
             row = kept[-1] if kept else first[0] if first else None
             hold = Hold(self._folder)
             last = past.rows[-1].number if past.rows else -1
-            site.go_on(workspace, self._pack.origin(), logs, row.snapshot if row else None, last)
+            token = row.snapshot if row else None
+            try:
+                site.go_on(workspace, self._pack.origin(), logs, token, last, died=past.outcome is None)
+            except Refused:
+                hold.close()
+                raise
         with hold:
             self._identify(records, workspace, past)
             return self._loop(site, workspace, processes, records, past, held)

@@ -221,9 +221,12 @@ class EscalatingRunner:
 
     def attempt(self, job: Job) -> Turn:
         """Return the turn; one that escalates fails, whatever else came of it."""
-        attempt = yield from self._runners[job.task.kind].attempt(job)
         is_turn = job.task.kind == "agent" or job.task.operation == "propose"
-        found = self._taken() if is_turn and job.workspace == self._folder else None
+        is_watched = is_turn and job.workspace == self._folder
+        if is_watched:
+            self._taken()  # what lies there already is no word of this turn
+        attempt = yield from self._runners[job.task.kind].attempt(job)
+        found = self._taken() if is_watched else None
         if found is None:
             return attempt
         self.escalated = {"task": job.task.name, **found}

@@ -106,7 +106,9 @@ class AgentProposer:
         if self._method.method is None:
             return _headed({"Goal": self._method.goal.strip(), "Status": status, "Steering": steer or "None."})
         given: Mapping[str, str] = {"GOAL": self._method.goal.strip(), "STATUS": status, "STEER": steer}
-        return _FILLED.sub(lambda found: given[found[1]], self._method.method)
+        filled = _FILLED.sub(lambda found: given[found[1]], self._method.method)
+        has_place = "{{STEER}}" in self._method.method
+        return filled if has_place or not steer else f"{filled.rstrip()}\n\n{_headed({'Steering': steer})}"
 
     def _lay_out_skills(self) -> None:
         """Copy the toolbox to where an agent looks for skills, in place of what it may have made of the last copy."""

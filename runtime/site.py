@@ -152,8 +152,13 @@ class Site:
             raise Refused(str(failed)) from None
         return is_new
 
-    def go_on(self, workspace: "Workspace", origin: "Origin", logs: str, token: str | None, last: int) -> None:
-        """Make the workspace again what an earlier process kept last, the first state without one; raise Refused."""
+    def go_on(
+        self, workspace: "Workspace", origin: "Origin", logs: str, token: str | None, last: int, *, died: bool
+    ) -> None:
+        """Make the workspace again what an earlier process kept last, the first state without one; raise Refused.
+
+        That process left its author's own checkout in this state unless it ``died``: what differs now is theirs.
+        """
         found = known(self._state)
         if found is None or not self.is_known:
             raise Refused(f"the states of {self.folder} are gone from {self._state}, so there is nothing to go on with")
@@ -162,6 +167,15 @@ class Site:
         token = token or found.first
         if not self.world.has(token):
             raise Refused(f"the state {sha_of(token)} is gone from {self._state}")
+        try:
+            changed = None if died or not self._is_own else self.world.changed(token)
+        except GitFailed as failed:
+            raise Refused(str(failed)) from None
+        if changed is not None:
+            raise Refused(
+                f"{self.folder} has changed since the run ended: {changed}; going on would undo that, so move it away, "
+                "or commit it and start a new run"
+            )
         try:
             self.world.restore(token)
         except Lost as lost:

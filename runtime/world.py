@@ -230,6 +230,15 @@ class GitWorld:
 
     # States
 
+    def changed(self, token: str) -> str | None:
+        """Return a path in which the workspace differs from a state, None when it is that state; raise GitFailed."""
+        self._stand()
+        self._index, self._commit = None, sha_of(token)
+        self._trust()
+        found = self._run("diff", "--no-ext-diff", "--name-only", "-z").split(b"\0")
+        self._index = None
+        return next((os.fsdecode(path) for path in (*found, *self._others().split(b"\0")) if path), None)
+
     def snapshot(self, number: int, note: str = "") -> str:
         """Commit everything that no rule leaves out, behind the state that was there before."""
         try:
@@ -510,6 +519,8 @@ class CommandWorld:
             lines = os.fsdecode(careful.end_of(out, _MOST_TOKEN + 2, ended.size)).split("\n")
             said = next((line for line in reversed(lines) if line.strip()), "").removesuffix("\r")
             fault = None if said else "it printed no token"
+            if "\0" in said:
+                fault = "its token has a NUL byte, which no variable can hold"
         if len(said) > _MOST_TOKEN:
             fault = f"its token has more than {_MOST_TOKEN:,} bytes"
         if fault is not None:

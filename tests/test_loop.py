@@ -378,6 +378,24 @@ def test_what_an_agent_escalates_ends_the_run(bench: Bench) -> None:
     assert not (bench.pack / "workspace" / "half").exists()
 
 
+def test_what_lay_there_before_a_turn_is_no_escalation(bench: Bench) -> None:
+    """A file of the repository, or of a command, says nothing for the agent."""
+    (bench.pack / "start" / "ESCALATION.json").write_text("{}")
+    bench.agent({"score": 9})
+    assert bench.run().decisions == ["keep", "keep"]
+
+
+def test_steering_reaches_an_agent_whose_method_has_no_place_for_it(bench: Bench) -> None:
+    """It is never taken without being told."""
+    (bench.pack / "method.md").write_text("{{GOAL}}\n")
+    (bench.pack / "STEER.md").write_text("go left\n")
+    bench.manifest(agent='method_prompt = "method.md"')
+    bench.agent('cp "$CRUCIBLE_PROMPT_FILE" ../told', 'cp "$CRUCIBLE_PROMPT_FILE" ../then')
+    bench.run()
+    assert (bench.pack / "told").read_text() == "Lower the score.\n\n# Steering\n\ngo left\n"
+    assert (bench.pack / "then").read_text() == "Lower the score.\n"
+
+
 def test_an_agent_that_fails_leaves_nothing(bench: Bench) -> None:
     """Its candidate is discarded, whatever it had done by then."""
     bench.agent("touch half; exit 3", {"score": 9})
@@ -447,6 +465,15 @@ def test_the_authors_own_checkout_is_worked_in_when_it_is_clean(bench: Bench) ->
     assert (pack / "empty").is_dir()
     changed = subprocess.run([*git, "status", "--porcelain"], cwd=pack, capture_output=True, text=True, check=True)
     assert changed.stdout.splitlines() == [" M reading", "?? RESULTS.md"]
+    (pack / "reading").write_text((pack / "reading").read_text() + "the author's\n")
+    (pack / "new").write_text("the author's")
+    (pack / "STEER.md").write_text("more")
+    for _ in range(2):
+        refused = bench.run("--resume", "--iterations", "4")
+        assert refused.status == 1
+        assert "has changed since the run ended: reading; going on would undo that" in refused.err
+    assert (pack / "new").read_text() == "the author's"
+    assert (pack / "reading").read_text().endswith("the author's\n")
     kept = subprocess.run(
         [*git, "--git-dir", "state/world.git", "ls-tree", "--name-only", "refs/crucible/kept/2"],
         cwd=pack, capture_output=True, text=True, check=True,

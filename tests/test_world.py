@@ -200,7 +200,10 @@ def test_a_domain_goes_back_to_its_own_token(bench: Bench) -> None:
     assert set((bench.pack / "restored").read_text().split("|")) == {domain, ""}
 
 
-@pytest.mark.parametrize(("command", "note"), [("exit 3", "snapshot_cmd failed: exit 3"), ("true", "printed no token")])
+@pytest.mark.parametrize(
+    ("command", "note"),
+    [("exit 3", "snapshot_cmd failed: exit 3"), ("true", "printed no token"), ("printf 'a\\0b'", "NUL byte")],
+)
 def test_a_snapshot_that_fails_aborts_the_keep(bench: Bench, command: str, note: str) -> None:
     """The candidate is discarded with the reason, and solved does not end the run."""
     bench.manifest(more=commands(f"if grep -q solved reading; then {command}; else echo t; fi", "true"))

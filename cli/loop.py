@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from crucible.cli.amounts import cost, count, processors, seconds_of
@@ -126,6 +127,9 @@ class _Options:
         self.retries = count("--retries", arguments.retries, 0)
         self.capabilities = tuple(arguments.cap or ())
         self.steer: str | None = None if arguments.steer is None else os.path.abspath(arguments.steer)
+        if self.steer is not None and os.path.isdir(self.steer):
+            message = f"--steer names a file, and {arguments.steer} is a folder"
+            raise Usage(message)
         if arguments.state_dir == "":
             message = "--state-dir names no folder"
             raise Usage(message)
@@ -178,7 +182,7 @@ class _Run:
         try:
             with Processes() as processes, lock.take(path) as taken:
                 if before is not None:
-                    leftovers.end(before)
+                    leftovers.end(before, os.path.join(state, "logs"))
                 return self._locked(processes, taken)
         except lock.Held as error:
             raise Usage(str(error)) from None
@@ -237,6 +241,9 @@ class _Run:
             kind, iteration, detail = past.ended
             records.event("recovery", **{"class": kind}, iter=iteration, detail=detail)
             records.event("budget", spent_usd=dollars(past.spent), ceiling_usd=held["budget"])
+            if past.lost_rows:
+                numbers = ", ".join(map(str, past.lost_rows))
+                _warn(records, f"the log has no row of iteration {numbers}, so what was kept there is not known")
             return
         records.event(
             "start",
@@ -269,6 +276,7 @@ class _Run:
             processes,
             os.environ,
             is_own=self._is_own(),
+            has_toolbox=self._pack.manifest.agent.toolbox_dir is not None,
             apart=any((world.apply_cmd, world.snapshot_cmd, world.restore_cmd)),
             others=(os.path.realpath(held["steer"]),),
         )
@@ -277,11 +285,14 @@ class _Run:
             refusal = site.refusal()
             if refusal is not None:
                 raise Refused(refusal)
-            if os.path.isdir(self._folder):
-                Hold(self._folder).close()  # before anything is touched; to prepare it may mean to make it anew
-            if site.begin(workspace, self._pack.origin(), logs):
-                remark_printed([f"prepared {relative(self._folder)}"])
-            hold = Hold(self._folder)
+            # To prepare it may mean to make it anew, so who prepares holds the folder that it is in.
+            above = os.path.dirname(self._folder)
+            with nullcontext() if self._is_own() else Hold(above, "prepares a workspace"):
+                if os.path.isdir(self._folder):
+                    Hold(self._folder).close()  # before anything is touched
+                if site.begin(workspace, self._pack.origin(), logs):
+                    remark_printed([f"prepared {relative(self._folder)}"])
+                hold = Hold(self._folder)
         else:
             kept = [row for row in past.rows if row.snapshot and row.decision == "keep"]
             first = [row for row in past.rows if row.snapshot]
@@ -290,10 +301,12 @@ class _Run:
             last = past.rows[-1].number if past.rows else -1
             token = row.snapshot if row else None
             try:
-                site.go_on(workspace, self._pack.origin(), logs, token, last, died=past.outcome is None)
+                aside = site.go_on(workspace, self._pack.origin(), logs, token, last, died=past.has_died)
             except Refused:
                 hold.close()
                 raise
+            if aside is not None:
+                _warn(records, aside)
         with hold:
             self._identify(records, workspace, past)
             return self._loop(site, workspace, processes, records, past, held)
@@ -310,8 +323,7 @@ class _Run:
                 f"this is not the run that was begun: its identity was {past.identity} and is {identity}; scores "
                 "from before cannot be compared with those from now on"
             )
-            records.event("note", level="warning", text=text)
-            remark_printed([f"warning: {text}"])
+            _warn(records, text)
 
     def _loop(
         self,
@@ -324,9 +336,10 @@ class _Run:
     ) -> int:
         from crucible.runtime import history
         from crucible.runtime.agent_runner import AgentRunner
-        from crucible.runtime.engine_runner import EngineRunner, EscalatingRunner, GateRunner, Operations
+        from crucible.runtime.engine_runner import EngineRunner, GateRunner, Operations, WatchingRunner
         from crucible.runtime.git import LEADING
         from crucible.runtime.loop import Loop, Parts, Settings
+        from crucible.runtime.passes import Passes
         from crucible.runtime.proposer import AgentProposer
         from crucible.runtime.shell_runner import ShellRunner
         from crucible.runtime.surroundings import base
@@ -355,7 +368,7 @@ class _Run:
         proposer = AgentProposer(agents, self._method(), self._folder)
         operations = Operations(judge.measure_cmd, judge.direction, judge.tiebreak_direction, commands.apply_cmd)
         engine = EngineRunner(operations, proposer, world, os.environ, homes, workspace.stock)
-        runner = EscalatingRunner(
+        runner = WatchingRunner(
             {
                 "agent": agents,
                 "command": ShellRunner(ours),
@@ -363,6 +376,8 @@ class _Run:
                 "engine": engine,
             },
             self._folder,
+            world,
+            Passes(plan).scoring,
         )
         settings = Settings(
             plan, operations, held["iterations"], held["steer"], held["max_time"], commands.restore_cmd is not None
@@ -469,7 +484,7 @@ class _Run:
 
     def _lines(self, loop: "Loop", ended: "Ended") -> "Iterator[str]":
         from crucible.runtime.progress import duration, sparkline
-        from crucible.runtime.proposer import line as one_line
+        from crucible.runtime.results import line as one_line
 
         yield ""
         for row in loop.rows:
@@ -486,6 +501,11 @@ class _Run:
             yield f"best       {best.score:g}  ({kept})"
         yield f"{ended.outcome}: {ended.reason}"
         yield f"{money(loop.spent)} spent; {duration(time.monotonic() - self._begin)}"
+
+
+def _warn(records: "Records", text: str) -> None:
+    records.event("note", level="warning", text=text)
+    remark_printed([f"warning: {text}"])
 
 
 def _move_aside(path: str) -> None:

@@ -2,7 +2,7 @@
 
 A job in, an attempt out, as with every runner; what the loop knows when a pass begins is its ``Standing``. Beside it
 stand the two wrappers that a loop needs of other runners: measuring commands are held to their frozen files, and
-what an agent escalates is noted.
+what is measured is held to what it was.
 """
 
 import json
@@ -17,7 +17,7 @@ from crucible.runtime.process import Command
 from crucible.runtime.runner import Job, Runner, Turn
 from crucible.runtime.shell_runner import NOT_RUN, SHELL, ShellRunner, exit_note
 from crucible.runtime.surroundings import encodable, refusal
-from crucible.runtime.world import ESCALATION, World
+from crucible.runtime.world import ESCALATION, Unkept, World
 from crucible.schemas.ir import EngineTask
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_ESCALATED: Final = 1 << 16
 _SHOWN: Final = 500
+_PURE: Final = frozenset({"grade", "decide"})  # they read results, and touch nothing
 
 
 class Operations(NamedTuple):
@@ -210,23 +211,73 @@ class GateRunner:
         return attempt
 
 
-class EscalatingRunner:
-    """Has others do the tasks, and takes what an agent's turn in the shared workspace escalates."""
+class WatchingRunner:
+    """Has others do the tasks of a pass, and watches over the shared workspace while they do.
 
-    def __init__(self, runners: Mapping[str, Runner], folder: str) -> None:
-        """Keep the runners by the kind of their tasks, and the shared workspace."""
+    What a candidate is worth is measured of what was ``held`` before the last measurement that counts: whatever runs
+    of it then changes nothing of it. A turn that is made again begins where the first one began, and what an agent
+    escalates is taken.
+    """
+
+    def __init__(self, runners: Mapping[str, Runner], folder: str, world: World, scoring: Collection[int]) -> None:
+        """Keep the runners by the kind of their tasks; ``scoring`` are the tasks whose measurements count."""
         self.escalated: dict[str, Any] | None = None
+        self.held: str | None = None
+        self.has_moved_on = False
         self._runners = runners
         self._folder = folder
+        self._world = world
+        self._scoring = scoring
+        self._is_touched = False
+        self._begun: dict[int, str] = {}  # what the workspace had before a turn, "" for the last state
+
+    def begin(self) -> None:
+        """Begin a pass: the workspace is the last state."""
+        self.escalated = self.held = None
+        self.has_moved_on = self._is_touched = False
+        self._begun = {}
 
     def attempt(self, job: Job) -> Turn:
-        """Return the turn; one that escalates fails, whatever else came of it."""
+        """Return the turn of one attempt."""
+        runner = self._runners[job.task.kind]
+        is_shared = job.workspace == self._folder
+        if job.number in self._scoring and (job.task.kind == "evaluate" or job.task.operation == "measure"):
+            return self._measured(job, runner, is_shared=is_shared)
+        if not is_shared or job.task.operation in _PURE:
+            return runner.attempt(job)
         is_turn = job.task.kind == "agent" or job.task.operation == "propose"
-        is_watched = is_turn and job.workspace == self._folder
-        if is_watched:
-            self._taken()  # what lies there already is no word of this turn
-        attempt = yield from self._runners[job.task.kind].attempt(job)
-        found = self._taken() if is_watched else None
+        return self._turn(job, runner) if is_turn else self._touching(job, runner)
+
+    def _measured(self, job: Job, runner: Runner, *, is_shared: bool) -> Turn:
+        """Measure the workspace as it is, and leave it so; what ran in a clone of it measured it, too."""
+        try:
+            held = self._world.hold()
+        except Unkept as unkept:
+            return Attempt(Status.FAIL, note=f"unscoreable: {unkept}")
+        attempt = yield from runner.attempt(job)
+        self.held, self.has_moved_on = held, False
+        changed = self._world.revert(held) if is_shared else None
+        if changed is None:
+            return attempt
+        note = f'"{changed}" changed while it ran, and was put back; what is to stay belongs into .gitignore'
+        return attempt._replace(note="\n".join(filter(None, (attempt.note, note))))
+
+    def _touching(self, job: Job, runner: Runner) -> Turn:
+        self._is_touched = self.has_moved_on = True
+        return (yield from runner.attempt(job))
+
+    def _turn(self, job: Job, runner: Runner) -> Turn:
+        """Have an agent do its turn; one that escalates fails, whatever else came of it."""
+        self._taken()  # what lies there already is no word of this turn
+        if job.attempt > 1:
+            self._world.revert(self._begun[job.number])
+        else:
+            try:
+                self._begun[job.number] = self._world.hold() if self._is_touched else ""
+            except Unkept as unkept:
+                return Attempt(Status.FAIL, note=f"unscoreable: {unkept}")
+        attempt = yield from self._touching(job, runner)
+        found = self._taken()
         if found is None:
             return attempt
         self.escalated = {"task": job.task.name, **found}

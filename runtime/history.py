@@ -56,6 +56,7 @@ class Past(NamedTuple):
     ``size`` is how many bytes of the log are whole lines. ``start`` are the facts of its first event. ``spent`` is in
     micro-dollars. ``steers`` are the texts that were delivered, by iteration. ``ended`` tells how: the class of the
     contract, the iteration that it touched, and a sentence; ``outcome`` is that of a process that ended on purpose.
+    ``has_died`` tells that the last one that worked in the workspace did not leave it as it should be.
     """
 
     size: int
@@ -67,6 +68,13 @@ class Past(NamedTuple):
     ended: tuple[str, int, str]
     outcome: str | None
     is_finished: bool
+    has_died: bool
+
+    @property
+    def lost_rows(self) -> list[int]:
+        """Return the iterations whose rows are gone: somebody has damaged the log."""
+        known = {row.number for row in self.rows}
+        return [number for number in range(max(known, default=0)) if number not in known]
 
     @property
     def lost_steer(self) -> str:
@@ -90,7 +98,7 @@ def read(state: str) -> Past | None:
     rows = tuple(reading.rows[number] for number in sorted(reading.rows))
     ended = reading.ended()
     return Past(size, reading.start, reading.identity, rows, reading.spent, reading.steers, ended, reading.outcome,
-                reading.is_finished)  # fmt: skip
+                reading.is_finished, reading.has_died)  # fmt: skip
 
 
 def conversations(state: str) -> dict[str, dict[str, Any]]:
@@ -118,6 +126,7 @@ class _Reading:
         self.spent = 0
         self.outcome: str | None = None
         self.is_finished = False
+        self.has_died = False
         self._phase, self._iteration = "starting", 0
         self._running: Mapping[str, Any] | None = None
         self._done: Mapping[str, Any] | None = None  # the last task of the iteration that has ended
@@ -138,6 +147,7 @@ class _Reading:
                 self.start = self.start or event
             case "identity":
                 self.identity = self.identity or event.get("identity")
+                self.has_died = True  # who writes this has the workspace, and one that is refused before does not
             case "phase":
                 self._phase, self._iteration = str(event.get("phase")), _count(event.get("iter")) or 0
                 self._running = self._done = None
@@ -161,6 +171,7 @@ class _Reading:
                 self.is_finished = True
             case "shutdown":
                 self.outcome = str(event.get("outcome"))
+                self.has_died = self.has_died and self.outcome == "error"
 
     def ended(self) -> tuple[str, int, str]:
         """Classify how the last process ended (contract §7)."""

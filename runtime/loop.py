@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from crucible.runtime import careful, judge, machine, tree
-from crucible.runtime.engine_runner import EngineRunner, EscalatingRunner, Operations, Standing
+from crucible.runtime import careful, judge, machine, results, tree
+from crucible.runtime.engine_runner import EngineRunner, Operations, Standing, WatchingRunner
 from crucible.runtime.execute import Execution, Pass, Places
 from crucible.runtime.history import Past, Row
 from crucible.runtime.judge import ITERATION, Best, Reading
@@ -20,8 +20,9 @@ from crucible.runtime.passes import Passes, without_agents
 from crucible.runtime.plan import Plan
 from crucible.runtime.process import Command, Processes
 from crucible.runtime.progress import sparkline
-from crucible.runtime.proposer import AgentProposer, Progress, line
+from crucible.runtime.proposer import AgentProposer, Progress
 from crucible.runtime.records import Records, dollars
+from crucible.runtime.results import line
 from crucible.runtime.shell_runner import SHELL, exit_note
 from crucible.runtime.surroundings import encodable
 from crucible.runtime.world import RESULTS, Lost, Unkept, World, sha_of
@@ -68,7 +69,7 @@ class Parts(NamedTuple):
     world: World
     places: Places
     engine: EngineRunner
-    runner: EscalatingRunner
+    runner: WatchingRunner
     proposer: AgentProposer
     processes: Processes
     records: Records
@@ -136,8 +137,10 @@ class Loop:
             again = self._past.lost_steer if self._past else ""
             try:
                 new = careful.read(self._settings.steer, follows=True).decode(errors="replace")
-            except OSError:
+            except OSError as error:
                 new = ""
+                if os.path.lexists(self._settings.steer):
+                    self._tell("warning", f"{self._settings.steer} steers nobody: {error.strerror or error}")
             text = "\n".join(dict.fromkeys(part for part in (again.strip(), new.strip()) if part))
             self._past = None if self._past is None else self._past._replace(steers={})
             self._steered = (number, text)
@@ -235,13 +238,15 @@ class Loop:
                 raise _End("error", f'the gate gives no reading: "{name}": {found.text}', name)
         reading = self._reading(state, self._graph.source)
         try:
-            token = self._world.snapshot(0)
+            token = self._world.snapshot(0, held=self._runner.held)
         except Unkept as unkept:
             self._stop_if_caught()
             raise _End("error", str(unkept)) from None
         decision = judge.decide(reading, None, self._settings.operations.direction)
         note = reading.note or self._why_not(state)
         self._row(0, _KEEP if decision.keep else _DISCARD, reading, state, token=token, note=note)
+        if self._runner.has_moved_on:
+            self._world.restore(token)
 
     def _iterate(self, number: int) -> None:
         """Do one iteration, to its row."""
@@ -286,18 +291,20 @@ class Loop:
             self._row(number, _DISCARD, reading, state, note=reading.note)
             return
         try:
-            token = self._world.snapshot(number, line(reading.note))
+            token = self._world.snapshot(number, line(reading.note), self._runner.held)
         except Unkept as unkept:
             self._stop_if_caught()
             self._row(number, _DISCARD, reading, state, note=str(unkept))
             return
-        self._is_restored = True
+        # What was measured is kept, and not what has become of it since.
+        self._is_restored = not self._runner.has_moved_on
         self._row(number, _KEEP, reading, state, token=token, note=reading.note)
 
     def _pass(self, given: frozenset[int], number: int, part: str, **inputs: Any) -> machine.Run:
         """Run one pass over the graph, without the tasks that are ``given``."""
         self._records.enter(number, part)
         self._display.fresh(self._title(part))
+        self._runner.begin()
         plan = self._settings.plan._replace(given=given)
         left = self._left()
         if part == "epilogue":
@@ -426,7 +433,7 @@ class Loop:
             with tree.opened(self._workspace) as folder:
                 if os.path.isdir(os.path.join(self._workspace, RESULTS)):
                     tree.remove(folder, RESULTS)
-            careful.write(os.path.join(self._workspace, RESULTS), results_text(self.rows).encode(errors="replace"))
+            careful.write(os.path.join(self._workspace, RESULTS), results.text(self.rows).encode(errors="replace"))
         except OSError as error:
             self._tell("warning", f"{RESULTS} cannot be written: {error.strerror or error}")
 
@@ -464,17 +471,3 @@ def _told(row: Row) -> str:
     score = "no score" if row.score is None else f"score {row.score:g}"
     note = line(row.note)
     return f"{what}: {row.decision}, {score}" + (f"  {note}" if note else "")
-
-
-def results_text(rows: list[Row]) -> str:
-    """Return RESULTS.md: a table with a line for each row."""
-    lines = ["# Results", "", "| iteration | decision | score | best | note |", "| --- | --- | --- | --- | --- |"]
-    for row in rows:
-        cells = (str(row.number), row.decision, _cell(row.score), _cell(row.plain.get("best")), line(row.note))
-        shown = (" ".join(cell.replace("\\", "\\\\").replace("|", "\\|").split()) for cell in cells)
-        lines.append(f"| {' | '.join(shown)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(score: object) -> str:
-    return "" if score is None else str(score)

@@ -43,6 +43,8 @@ class Passes:
             )
         )
         self.not_in_baseline = everything - frozenset(self.baseline)
+        # What the decision rests on.
+        self.scoring = frozenset(number for number in (self.source, *above) if self._measures(number))
 
     def of_pass(self, state: "machine.Run") -> list[int]:
         """Return the tasks of a pass."""

@@ -5,11 +5,12 @@ In go the goal, the rows so far and new steering, out comes the prompt of a turn
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from crucible.runtime import tree
 from crucible.runtime.outcome import Attempt, Status
+from crucible.runtime.results import line
 from crucible.runtime.world import SKILLS
 from crucible.schemas.ir import AgentTask
 from crucible.schemas.placeholders import PLACEHOLDERS
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _FILLED: Final = re.compile(r"\{\{(" + "|".join(PLACEHOLDERS) + r")\}\}")
 _LAST_ROWS: Final = 5
-_MOST_OF_NOTE: Final = 300  # characters
 
 
 class Method(NamedTuple):
@@ -45,19 +45,25 @@ class Progress(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return what an agent reads of it."""
+        """Return what an agent reads of it that has been told nothing yet."""
         better = "lower is better" if self.direction == "lower" else "higher is better"
+        baseline = "none yet" if self.baseline is None else f"{self.baseline:g}"
+        return self._told(f"Iteration {self.iteration} of {self.iterations}; {better}.", f"Baseline: {baseline}",
+                          rows=self.rows[-_LAST_ROWS:])  # fmt: skip
+
+    def since(self, iteration: int) -> str:
+        """Return what an agent reads of it that has been told all that was known before an iteration."""
+        rows = [row for row in self.rows if row.number >= iteration]
+        return self._told(f"Iteration {self.iteration} of {self.iterations}.", rows=rows[-_LAST_ROWS:])
+
+    def _told(self, *lines: str, rows: "Sequence[Row]") -> str:
         best = "none yet" if self.best is None else f"{self.best:g}, of iteration {self.best_iteration}"
-        lines = [
-            f"Iteration {self.iteration} of {self.iterations}; {better}.",
-            f"Baseline: {'none yet' if self.baseline is None else f'{self.baseline:g}'}",
-            f"Best, which the workspace holds: {best}",
-        ]
-        for row in self.rows[-_LAST_ROWS:]:
+        told = [*lines, f"Best, which the workspace holds: {best}"]
+        for row in rows:
             score = "no score" if row.score is None else f"score {row.score:g}"
             note = line(row.note)
-            lines.append(f"- iteration {row.number}: {row.decision}, {score}" + (f", {note}" if note else ""))
-        return "\n".join(lines)
+            told.append(f"- iteration {row.number}: {row.decision}, {score}" + (f", {note}" if note else ""))
+        return "\n".join(told)
 
 
 class Guide(Protocol):
@@ -83,6 +89,7 @@ class AgentProposer:
         self.guide: Guide | None = None
         self._runner = runner
         self._method = method
+        self._told: dict[str, int] = {}  # at which iteration a conversation was told last
         self._folder = folder
 
     def propose(self, job: "Job") -> "Turn":
@@ -92,17 +99,23 @@ class AgentProposer:
         except OSError as error:
             return Attempt(Status.FAIL, note=f"the toolbox cannot be copied: {error.filename}: {error.strerror}")
         task = job.task
-        prompt = self.prompt(is_told=self._runner.turns(task.session) > 0)
+        prompt = self.prompt(task.session)
         asked = AgentTask(name=task.name, prompt=prompt, session=task.session, emits=task.emits)
         attempt = yield from self._runner.attempt(job._replace(task=asked), owes=False)
         return attempt
 
-    def prompt(self, *, is_told: bool) -> str:
-        """Return the prompt; who has been told the method and the goal gets only what changed since."""
+    def prompt(self, session: str | None = None) -> str:
+        """Return the prompt; a conversation that was told the method and the goal gets only what changed since."""
         assert self.guide is not None  # noqa: S101 - narrows: a loop sets it
-        status, steer = self.guide.status().text, self.guide.steer().strip()
-        if is_told:
-            return _headed({"Status": status, "Steering": steer})
+        progress, steer = self.guide.status(), self.guide.steer().strip()
+        if session is not None and self._runner.turns(session):
+            # Of a conversation that an earlier process held, the last row is new in any case.
+            since = self._told.get(session, progress.iteration - 1)
+            self._told[session] = progress.iteration
+            return _headed({"Status": progress.since(since), "Steering": steer})
+        if session is not None:
+            self._told[session] = progress.iteration
+        status = progress.text
         if self._method.method is None:
             return _headed({"Goal": self._method.goal.strip(), "Status": status, "Steering": steer or "None."})
         given: Mapping[str, str] = {"GOAL": self._method.goal.strip(), "STATUS": status, "STEER": steer}
@@ -126,11 +139,6 @@ class AgentProposer:
                     os.close(new)
             finally:
                 os.close(home)
-
-
-def line(note: str) -> str:
-    """Return of a note, which may be a gate's and of any kind and length, what stands in a line with others."""
-    return "".join(each if each.isprintable() else " " for each in note.partition("\n")[0][:_MOST_OF_NOTE]).strip()
 
 
 def _headed(parts: Mapping[str, str]) -> str:

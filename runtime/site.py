@@ -8,11 +8,21 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from crucible.runtime import careful
+from crucible.runtime import careful, results
 from crucible.runtime.git import Git, GitFailed
 from crucible.runtime.prepare import UNFINISHED, recorded
 from crucible.runtime.workspace import Refused
-from crucible.runtime.world import GitWorld, Lost, Unkept, known, sha_of
+from crucible.runtime.world import (
+    ESCALATION,
+    RESULTS,
+    SKILLS,
+    TASK_RESULT,
+    GitWorld,
+    Lost,
+    Unkept,
+    known,
+    sha_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -32,8 +42,11 @@ class InUse(Exception):
 class Hold:
     """A workspace that no other run gets, whatever its state directory; given back when the process ends."""
 
-    def __init__(self, folder: str) -> None:
-        """Take it, and make it where somebody has removed it; raise InUse, and Refused for what is no folder."""
+    def __init__(self, folder: str, doing: str = "runs") -> None:
+        """Take it, and make it where somebody has removed it; raise InUse, and Refused for what is no folder.
+
+        ``doing`` is what the others are told that one does here.
+        """
         import fcntl
 
         try:
@@ -46,7 +59,7 @@ class Hold:
         except BlockingIOError:
             who = _holder(self._descriptor)
             os.close(self._descriptor)
-            raise InUse(f"{who} runs in {folder} already") from None
+            raise InUse(f"{who} {doing} in {folder} already") from None
 
     def __enter__(self) -> Self:
         return self
@@ -83,17 +96,19 @@ class Site:
         environ: "Mapping[str, str]",
         *,
         is_own: bool,
+        has_toolbox: bool = False,
         apart: bool,
         others: "Collection[str]" = (),
     ) -> None:
         """Keep what it takes; ``is_own`` tells whether the workspace is its author's checkout.
 
-        All else is the world's.
+        ``has_toolbox`` tells whether skills are laid out in it; all else is the world's.
         """
         self.folder: Final = folder
         self.world: Final = GitWorld(folder, state, processes, environ, apart=apart, others=others)
         self._state = state
         self._is_own = is_own
+        self._has_toolbox = has_toolbox
         self._marker = os.path.join(state, _BEGINNING)
         scratch = os.path.join(state, "world")
         self._git = Git(processes, environ, scratch)
@@ -122,6 +137,9 @@ class Site:
             changed = self._changed()
         except GitFailed as failed:
             return f"{self.folder} is to be worked in as it is, and cannot be: {failed}"
+        theirs = self._theirs()
+        if theirs is not None:
+            return theirs
         if prefix:
             return f"{self.folder} is not the top of its git repository; a run keeps states of a whole checkout"
         if changed:
@@ -154,10 +172,11 @@ class Site:
 
     def go_on(
         self, workspace: "Workspace", origin: "Origin", logs: str, token: str | None, last: int, *, died: bool
-    ) -> None:
+    ) -> str | None:
         """Make the workspace again what an earlier process kept last, the first state without one; raise Refused.
 
-        That process left its author's own checkout in this state unless it ``died``: what differs now is theirs.
+        That process left its author's own checkout in this state unless it ``died``: what differs now is theirs. If
+        it died it may be theirs, too: it is put aside, and where is returned.
         """
         found = known(self._state)
         if found is None or not self.is_known:
@@ -167,20 +186,37 @@ class Site:
         token = token or found.first
         if not self.world.has(token):
             raise Refused(f"the state {sha_of(token)} is gone from {self._state}")
+        aside = None
         try:
-            changed = None if died or not self._is_own else self.world.changed(token)
-        except GitFailed as failed:
-            raise Refused(str(failed)) from None
-        if changed is not None:
-            raise Refused(
-                f"{self.folder} has changed since the run ended: {changed}; going on would undo that, so move it away, "
-                "or commit it and start a new run"
-            )
-        try:
+            changed = self.world.changed(token) if self._is_own else None
+            if changed is not None and not died:
+                raise Refused(
+                    f"{self.folder} has changed since the run ended: {changed}; going on would undo that, so move it "
+                    "away, or commit it and start a new run"
+                )
+            if changed is not None:
+                aside = self.world.put_aside(token)
             self.world.restore(token)
-        except Lost as lost:
-            raise Refused(str(lost)) from None
+        except (Lost, Unkept) as failed:
+            raise Refused(str(failed)) from None
         workspace.prepare(origin, logs)
+        if aside is None:
+            return None
+        shown = f"git --git-dir={os.path.join(self._state, 'world.git')} diff {sha_of(token)[:12]} {aside}"
+        return f"{self.folder} was not left as the run keeps it, and is restored; what it had is put aside: {shown}"
+
+    def _theirs(self) -> str | None:
+        """Return why a run would write over what is its author's in their own checkout, None when it would not."""
+        if not self._is_own:
+            return None
+        names = [TASK_RESULT, ESCALATION]
+        names += [] if _is_results(os.path.join(self.folder, RESULTS)) else [RESULTS]
+        names += [os.path.join(SKILLS, "skills")] if self._has_toolbox and not self.is_known else []
+        found = next((name for name in names if os.path.lexists(os.path.join(self.folder, name))), None)
+        return None if found is None else (
+            f"{self.folder} is to be worked in as it is, and a run writes {found} there, which is not ours; move it "
+            "away, or name another [workspace].dir"
+        )  # fmt: skip
 
     def _is_ours(self) -> bool:
         found = known(self._state)
@@ -216,3 +252,11 @@ class Site:
 
     def _ask(self, *arguments: str) -> bytes:
         return self._git(*_QUIETLY, *arguments, directory=self.folder)
+
+
+def _is_results(path: str) -> bool:
+    """Tell whether a file is the table of a run, the rest of one that died while it wrote included."""
+    try:
+        return results.is_ours(careful.read(path))
+    except OSError:
+        return not os.path.lexists(path)

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
@@ -62,12 +62,14 @@ _HEAD: Final = b"ref: refs/crucible/none\n"
 _FILES: Final = {"config": _CONFIG, "info/attributes": _ATTRIBUTES, "info/exclude": b"", "HEAD": _HEAD}
 _KNOWN: Final = frozenset({"HEAD", "config", "index", "info", "objects", "refs"})
 _KEPT: Final = "refs/crucible/kept"
+_ASIDE: Final = "refs/crucible/aside"
 _AUTHOR: Final = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
     for part, value in (("NAME", "Crucible"), ("EMAIL", "crucible@localhost"))
 }
 _ACCESS: Final = 0o700
+_LOOK: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LITERAL: Final = "GIT_LITERAL_PATHSPECS"
 _SLASH: Final = ord("/")
 _MOST_TOKEN: Final = 96 << 10  # bytes: it is given back in a variable
@@ -84,8 +86,20 @@ class Unkept(Exception):
 class World(Protocol):
     """States that can be gone back to."""
 
-    def snapshot(self, number: int, note: str = "") -> str:
-        """Return the token of the state that there is now; raise Unkept. ``number`` is its iteration."""
+    def hold(self) -> str:
+        """Return what the workspace has now, to be made a state of, or to be gone back to; raise Unkept."""
+
+    def revert(self, held: str = "") -> str | None:
+        """Bring the workspace back to what was held, or to the last state; raise Lost.
+
+        Return a path in which it differed, None when it did not.
+        """
+
+    def snapshot(self, number: int, note: str = "", held: str | None = None) -> str:
+        """Return the token of a state: what was held, or what there is now; raise Unkept.
+
+        ``number`` is its iteration. The workspace stays as it is.
+        """
 
     def restore(self, token: str) -> None:
         """Make the world again what it was when it gave the token; raise Lost."""
@@ -103,8 +117,8 @@ class Known(NamedTuple):
     """What a state directory knows of its world.
 
     ``first`` is the commit of the workspace as it was prepared, ``rules`` what git leaves out of all states, and
-    ``hollow`` the folders that were empty, which git does not know. ``is_ours`` tells whether we made the workspace:
-    else it is its author's.
+    ``hollow`` the folders that were empty, which git does not know, as it does not know the permission bits that
+    ``modes`` has. ``is_ours`` tells whether we made the workspace: else it is its author's.
     """
 
     workspace: str
@@ -112,6 +126,7 @@ class Known(NamedTuple):
     rules: tuple[str, ...]
     hollow: tuple[str, ...]
     is_ours: bool
+    modes: Mapping[str, int] = {}
 
 
 def known(state: str) -> Known | None:
@@ -119,8 +134,9 @@ def known(state: str) -> Known | None:
     try:
         found = json.loads(careful.read(os.path.join(state, _RECORD), _MOST_RECORD))
         rules, hollow = tuple(found["rules"]), tuple(found["hollow"])
-        made = Known(found["workspace"], found["first"], rules, hollow, found["is_ours"] is True)
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        modes = {path: mode for path, mode in found.get("modes", {}).items() if type(mode) is int}
+        made = Known(found["workspace"], found["first"], rules, hollow, found["is_ours"] is True, modes)
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
     texts = (made.workspace, made.first, *made.rules, *made.hollow)
     return made if all(isinstance(each, str) for each in texts) and _SHA.fullmatch(made.first) else None
@@ -161,7 +177,9 @@ class GitWorld:
         self.left_out: Final = (*LEFT_OUT, *(path for path in below if not path.startswith("..")))
         self._rules: tuple[str, ...] = ()
         self._hollow: tuple[str, ...] = ()
-        self._commit: str | None = None  # what our index and the workspace were last brought to
+        self._modes: Mapping[str, int] = {}
+        self._commit: str | None = None  # the last state: the next one stands behind it
+        self._tree: str | None = None  # what our index has, a state or what was held
         self._index: str | None = None  # the digest of our index as we left it
         self.first = ""
 
@@ -194,17 +212,16 @@ class GitWorld:
             if nested:
                 raise Unkept(_nested(os.fsdecode(nested[0].rstrip(b"/"))))
             self._add(b"".join(path + b"\0" for path in paths))
-            self.first = self._commit_of(None, "as prepared")
-            self._hollow = tuple(path for path, entry in self._unseen() if entry is None)
-            self._write(Known(self._folder, self.first, self._rules, self._hollow, is_ours))
-        except GitFailed as failed:
-            raise Unkept(f"the workspace cannot be kept: {failed}") from None
-        except OSError as error:
-            raise Unkept(f"the workspace cannot be kept: {_reason(error)}") from None
+            self.first = self._commit_of(self._write_tree(), None, "as prepared")
+            self._hollow = self._empty(is_ours=is_ours)
+            self._modes = self._odd_modes(os.fsdecode(path) for path in paths)
+            self._write(Known(self._folder, self.first, self._rules, self._hollow, is_ours, self._modes))
+        except (GitFailed, OSError) as failed:
+            raise Unkept(f"the workspace cannot be kept: {_why(failed)}") from None
 
     def go_on(self, found: Known) -> None:
         """Begin with what an earlier run wrote down; ``restore`` comes next."""
-        self.first, self._rules, self._hollow = found.first, found.rules, found.hollow
+        self.first, self._rules, self._hollow, self._modes = found.first, found.rules, found.hollow, found.modes
         with suppress(OSError):
             for folder, _, names in os.walk(self._directory):
                 for name in names:
@@ -231,16 +248,24 @@ class GitWorld:
     # States
 
     def changed(self, token: str) -> str | None:
-        """Return a path in which the workspace differs from a state, None when it is that state; raise GitFailed."""
-        self._stand()
-        self._index, self._commit = None, sha_of(token)
-        self._trust()
-        found = self._run("diff", "--no-ext-diff", "--name-only", "-z").split(b"\0")
-        self._index = None
-        return next((os.fsdecode(path) for path in (*found, *self._others().split(b"\0")) if path), None)
+        """Return a path in which the workspace differs from a state, None when it is that state; raise Lost."""
+        try:
+            return self._differing(sha_of(token))
+        except (GitFailed, OSError) as failed:
+            raise Lost(f"the workspace cannot be compared: {_why(failed)}") from None
 
-    def snapshot(self, number: int, note: str = "") -> str:
-        """Commit everything that no rule leaves out, behind the state that was there before."""
+    def put_aside(self, token: str) -> str:
+        """Keep what the workspace has now where nothing forgets it, behind a state; return the name; raise Unkept."""
+        self._commit = self._tree = sha_of(token)
+        self._index = None
+        made = self._commit_of(self.hold(), self._commit, "put aside")
+        self._commit = sha_of(token)
+        name = f"{_ASIDE}/{made[:12]}"
+        self._put_ref(name, made)
+        return name
+
+    def hold(self) -> str:
+        """Return the tree of everything that no rule leaves out."""
         try:
             refusal = self.refusal()
             if refusal is not None:
@@ -254,21 +279,44 @@ class GitWorld:
                 raise Unkept(_nested(os.fsdecode(nested.rstrip(b"/"))))
             if others:
                 self._add(others)
-            made = self._commit_of(self._commit, f"iteration {number}" + (f": {note}" if note else ""))
+            return self._write_tree()
+        except (GitFailed, OSError) as failed:
+            self._index = None
+            raise Unkept(f"the workspace cannot be kept: {_why(failed)}") from None
+
+    def snapshot(self, number: int, note: str = "", held: str | None = None) -> str:
+        """Commit what was held, or everything that no rule leaves out, behind the state that was there before."""
+        tree_of_it = self.hold() if held is None else held
+        try:
+            made = self._commit_of(tree_of_it, self._commit, f"iteration {number}" + (f": {note}" if note else ""))
             self._put_ref(f"{_KEPT}/{number}", made)
-        except GitFailed as failed:
-            self._index = None
-            raise Unkept(f"the workspace cannot be kept: {failed}") from None
-        except OSError as error:
-            self._index = None
-            raise Unkept(f"the workspace cannot be kept: {_reason(error)}") from None
+        except (GitFailed, OSError) as failed:
+            raise Unkept(f"the workspace cannot be kept: {_why(failed)}") from None
         return f"{made}\t" if self._apart else made
+
+    def revert(self, held: str = "") -> str | None:
+        """Bring the workspace back to what was held, or to the last state, if it differs."""
+        last = self._commit
+        try:
+            changed = self._differing(held or last)
+            if changed is None:
+                return None
+            aim = self._commit_of(held, last, "held") if held else last
+            assert aim is not None  # noqa: S101 - narrows: there is a state since the workspace was prepared
+        except (GitFailed, OSError) as failed:
+            raise Lost(f"the workspace cannot be restored: {_why(failed)}") from None
+        self._bring(aim)
+        self._commit = last
+        return changed
 
     def restore(self, token: str) -> None:
         """Bring the workspace back to a state, whatever has become of it."""
         sha = sha_of(token)
         if not _SHA.fullmatch(sha):
             raise Lost(f"{sha!r} is no state of the workspace")
+        self._bring(sha)
+
+    def _bring(self, sha: str) -> None:
         try:
             try:
                 self._restore(sha)
@@ -278,10 +326,18 @@ class GitWorld:
                     _unprotect(self._folder)  # permission bits may have been in its way
                 self._index = None
                 self._restore(sha)
-        except GitFailed as failed:
-            raise Lost(f"the workspace cannot be restored: {failed}") from None
-        except OSError as error:
-            raise Lost(f"the workspace cannot be restored: {_reason(error)}") from None
+        except (GitFailed, OSError) as failed:
+            raise Lost(f"the workspace cannot be restored: {_why(failed)}") from None
+
+    def _differing(self, aim: str | None) -> str | None:
+        """Return a path in which the workspace differs from a state or what was held, None when there is none."""
+        self._stand()
+        if aim != self._tree:
+            self._tree, self._index = aim, None
+        self._trust()
+        found = self._excluded("--modified")
+        unseen = (path for path, entry in self._unseen() if entry is not None)
+        return next((os.fsdecode(path) for path in found if path), next(unseen, None))
 
     def _restore(self, sha: str) -> None:
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):
@@ -303,8 +359,9 @@ class GitWorld:
                     tree.remove(folder, name)
         for path in self._hollow:
             os.makedirs(os.path.join(self._folder, path), exist_ok=True)
-        self._commit = sha
-        self._sealed()
+        self._set_modes()
+        self._commit = self._tree = sha
+        self._index = self._digest()
 
     def refusal(self) -> str | None:
         """Return why no state can be made of the workspace: a repository in it keeps its files from us."""
@@ -344,6 +401,46 @@ class GitWorld:
             folders = tuple(cache for cache in caches if cache.endswith("/"))
             yield from (each for each in found if not f"{each[0]}/".startswith(folders))
 
+    def _empty(self, *, is_ours: bool) -> tuple[str, ...]:
+        """Return the folders that have nothing in them; raise Unkept for what no state of an author's own can have."""
+        hollow = []
+        for path, entry in self._unseen():
+            if entry is None:
+                hollow.append(path)
+            elif not is_ours:
+                if _is_git(entry):
+                    raise Unkept(_nested(os.path.dirname(path)))
+                raise Unkept(f'"{path}" is no file, folder or link, so no state of the workspace has it; remove it')
+        return tuple(hollow)
+
+    def _odd_modes(self, paths: Iterable[str]) -> dict[str, int]:
+        """Return the permission bits, by path, that git would not make: of files, and of all folders above them."""
+        mask = os.umask(0)
+        os.umask(mask)
+        known = [*paths]
+        folders = {os.path.dirname(path) for path in (*known, *self._hollow)} | {*self._hollow}
+        found: dict[str, int] = {}
+        for path in (*known, *(folder for folder in folders if folder)):
+            status = os.lstat(os.path.join(self._folder, path))
+            mode = stat.S_IMODE(status.st_mode)
+            is_run = stat.S_ISDIR(status.st_mode) or mode & stat.S_IXUSR
+            if not stat.S_ISLNK(status.st_mode) and mode != (0o777 if is_run else 0o666) & ~mask:
+                found[path] = mode
+        return found
+
+    def _set_modes(self) -> None:
+        """Give what was there from the beginning its permission bits again, unless a state made it executable."""
+        for path, mode in self._modes.items():
+            with suppress(OSError):
+                file = os.open(os.path.join(self._folder, path), _LOOK)
+                try:
+                    found = os.fstat(file).st_mode
+                    has_kept = stat.S_ISDIR(found) or (stat.S_ISREG(found) and not (found ^ mode) & stat.S_IXUSR)
+                    if has_kept and stat.S_IMODE(found) != mode:
+                        os.fchmod(file, mode)
+                finally:
+                    os.close(file)
+
     # Git
 
     def _scratch(self) -> str:
@@ -381,12 +478,9 @@ class GitWorld:
             return
         with tree.opened(self._directory) as folder:
             tree.remove(folder, "index")
-        if self._commit is not None:
-            self._run("read-tree", self._commit)
+        if self._tree is not None:
+            self._run("read-tree", self._tree)
             self._index = self._digest()
-
-    def _sealed(self) -> None:
-        self._index = self._digest()
 
     def _digest(self) -> str | None:
         try:
@@ -399,19 +493,17 @@ class GitWorld:
         careful.write(named, paths)
         self._run("add", "--force", f"--pathspec-from-file={named}", "--pathspec-file-nul")
 
-    def _commit_of(self, parent: str | None, message: str) -> str:
-        made = os.fsdecode(self._run("write-tree")).strip()
-        self._sealed()
-        behind: tuple[str, ...] = ()
-        date = _EPOCH
-        if parent is not None:
-            behind = ("-p", parent)
-            told = self._run("cat-file", "commit", parent)
-            date = f"@{os.fsdecode(told.split(b'committer ', 1)[1].split(b'> ', 1)[1].split(b' ', 1)[0])} +0000"
-        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        self._commit = os.fsdecode(
-            self._run("commit-tree", *behind, "-m", encodable(message), made, also=dates)
-        ).strip()
+    def _write_tree(self) -> str:
+        self._tree = os.fsdecode(self._run("write-tree")).strip()
+        self._index = self._digest()
+        return self._tree
+
+    def _commit_of(self, tree_of_it: str, parent: str | None, message: str) -> str:
+        """Make a commit, the last state from now on; it has the date of the first, since no other says more."""
+        behind = () if parent is None else ("-p", parent)
+        dates = {"GIT_AUTHOR_DATE": _EPOCH, "GIT_COMMITTER_DATE": _EPOCH}
+        made = self._run("commit-tree", *behind, "-m", encodable(message), tree_of_it, also=dates)
+        self._commit = os.fsdecode(made).strip()
         return self._commit
 
     def _put_ref(self, name: str, sha: str) -> None:
@@ -506,9 +598,17 @@ class CommandWorld:
         self._environ = environ
         self._commands = commands
 
-    def snapshot(self, number: int, note: str = "") -> str:
+    def hold(self) -> str:
+        """Return what the workspace has; of the domain nothing can be held."""
+        return self._git.hold()
+
+    def revert(self, held: str = "") -> str | None:
+        """Bring the workspace back; the domain stays as it is."""
+        return self._git.revert(held)
+
+    def snapshot(self, number: int, note: str = "", held: str | None = None) -> str:
         """Commit, then ask the domain for its token."""
-        token = self._git.snapshot(number, note)
+        token = self._git.snapshot(number, note, held)
         if self._commands is None:
             return token
         out, err = self._files("snapshot")
@@ -570,9 +670,11 @@ def _escaped(path: str) -> str:
     return _SPECIAL.sub(r"\\\1", path)
 
 
-def _reason(error: OSError) -> str:
-    where = f"{error.filename}: " if error.filename is not None else ""
-    return f"{where}{error.strerror or error}"
+def _why(failed: GitFailed | OSError) -> str:
+    if isinstance(failed, GitFailed):
+        return str(failed)
+    where = f"{failed.filename}: " if failed.filename is not None else ""
+    return f"{where}{failed.strerror or failed}"
 
 
 def _widen(folder: str) -> None:

@@ -20,6 +20,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse to write golden files in CI, where they are compared; hear a key as the child of a terminal does."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if IN_CI and config.getoption("snapshot_update"):
         message = "--snapshot-update is refused when CI is set; run `make golden` at home and commit what it wrote"
         raise pytest.UsageError(message)

@@ -29,3 +29,24 @@ def test_only_what_belongs_to_a_dead_process_is_ended() -> None:
         for each in sleepers:
             each.kill()
             each.wait()
+
+
+def test_a_process_that_cleared_its_environment_is_known_by_the_log_that_it_writes(tmp_path: Path) -> None:
+    """Who reads a log is somebody who looks, and lives on."""
+    with subprocess.Popen(["true"]) as dead:
+        pass
+    log = tmp_path / "logs" / "iteration-0001" / "000-propose.out"
+    log.parent.mkdir(parents=True)
+    with log.open("w") as writing, log.open() as reading:
+        orphan = subprocess.Popen(["sleep", "600"], env={}, stdout=writing)
+        looks = subprocess.Popen(["sleep", "600"], env={}, stdin=reading)
+    try:
+        leftovers.end(dead.pid)
+        assert orphan.poll() is None
+        leftovers.end(dead.pid, str(tmp_path / "logs"))
+        assert orphan.wait() == -9
+        assert looks.poll() is None
+    finally:
+        for each in (orphan, looks):
+            each.kill()
+            each.wait()

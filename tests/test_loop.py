@@ -396,6 +396,18 @@ def test_steering_reaches_an_agent_whose_method_has_no_place_for_it(bench: Bench
     assert (bench.pack / "then").read_text() == "Lower the score.\n"
 
 
+def test_a_folder_steers_nobody(bench: Bench) -> None:
+    """One that is named is refused, one that lies there is told of."""
+    bench.agent({"score": 9})
+    refused = bench.run("--steer", str(bench.pack))
+    assert refused.status == 2
+    assert "--steer names a file" in refused.err
+    (bench.pack / "STEER.md").mkdir()
+    ran = bench.run()
+    assert ran.status == 0
+    assert "STEER.md steers nobody: it is no regular file" in ran.err
+
+
 def test_an_agent_that_fails_leaves_nothing(bench: Bench) -> None:
     """Its candidate is discarded, whatever it had done by then."""
     bench.agent("touch half; exit 3", {"score": 9})
@@ -471,7 +483,7 @@ def test_the_authors_own_checkout_is_worked_in_when_it_is_clean(bench: Bench) ->
     for _ in range(2):
         refused = bench.run("--resume", "--iterations", "4")
         assert refused.status == 1
-        assert "has changed since the run ended: reading; going on would undo that" in refused.err
+        assert "has changed since the run ended: new; going on would undo that" in refused.err
     assert (pack / "new").read_text() == "the author's"
     assert (pack / "reading").read_text().endswith("the author's\n")
     kept = subprocess.run(
@@ -522,17 +534,23 @@ def test_the_method_is_filled_in(bench: Bench) -> None:
 def test_a_conversation_is_told_only_what_changed(bench: Bench) -> None:
     """The first turn of a session gets everything, a later one the status and new steering."""
     bench.manifest(workflow=LOOP.replace('op = "propose"', 'op = "propose"\nsession = "solver"'))
-    bench.agent({"score": 9}, {"score": 8})
+    bench.agent({"score": 9}, {"score": 11}, {"score": 8})
     ran = bench.run()
-    first, second = (
+    first, second, third = (
         next((bench.pack / "state" / "logs" / f"iteration-000{number}").glob("*.prompt.md")).read_text()
-        for number in (1, 2)
+        for number in (1, 2, 3)
     )
-    assert first.startswith("# Goal\n\nLower the score.\n\n# Status\n\nIteration 1 of 2")
-    assert second.startswith("# Status\n\nIteration 2 of 2")
-    assert "Goal" not in second
+    assert first.startswith("# Goal\n\nLower the score.\n\n# Status\n\nIteration 1 of 3")
+    assert second == (
+        "# Status\n\nIteration 2 of 3.\nBest, which the workspace holds: 9, of iteration 1\n"
+        "- iteration 1: keep, score 9\n"
+    )
+    assert third == (
+        "# Status\n\nIteration 3 of 3.\nBest, which the workspace holds: 9, of iteration 1\n"
+        "- iteration 2: discard, score 11\n"
+    )
     turns = [(event["action"], event["turn"]) for event in ran.events if event["kind"] == "agent_session"]
-    assert turns == [("start", 1), ("resume", 2)]
+    assert turns == [("start", 1), ("resume", 2), ("resume", 3)]
 
 
 def test_the_toolbox_is_there_before_every_turn_and_in_no_state(bench: Bench) -> None:

@@ -260,6 +260,17 @@ def test_a_resume_that_dies_is_gone_on_with_as_well(bench: Bench) -> None:
         ("died_mid_turn", 1), ("died_mid_turn", 2), ("died_mid_turn", 3), ("clean_exit", 3)]  # fmt: skip
 
 
+def test_a_row_that_is_gone_from_the_log_is_told(bench: Bench) -> None:
+    """What was kept there cannot be known, so nobody takes the best for the best silently."""
+    bench.run("--iterations", "2")
+    path = bench.folder / "state" / "session.jsonl"
+    path.write_text(path.read_text().replace('"kind": "row", "iter": 1', '"kind": "row", "it'))
+    path.write_text(path.read_text().replace('"kind":"row","iter":1', '"kind":"row","it'))
+    line = [*COMMAND, "run", "--manifest", "crucible.toml", "--no-progress", "--resume", "--iterations", "3"]
+    done = subprocess.run(line, cwd=bench.folder, capture_output=True, text=True, check=False)
+    assert "warning: the log has no row of iteration 1, so what was kept there is not known" in done.stderr
+
+
 def test_a_log_with_rows_of_a_wide_round_is_gone_on_with(bench: Bench) -> None:
     """They are not ours, and decide nothing."""
     bench.run("--iterations", "1")

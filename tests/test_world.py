@@ -290,6 +290,24 @@ def test_one_run_at_a_time_works_in_a_checkout(bench: Bench) -> None:
     assert f"process {first.pid} runs in {pack} already" in second.err
 
 
+def test_one_run_at_a_time_prepares_a_workspace(bench: Bench) -> None:
+    """The second is told who does, and touches nothing."""
+    pack = bench.pack
+    text = (pack / "crucible.toml").read_text()
+    setup = "mkdir workspace; touch started; while ! test -e go; do sleep 0.02; done; cp start/reading workspace"
+    (pack / "crucible.toml").write_text(text.replace("[agent]", f'[workspace]\nsetup_cmd = "{setup}"\n[agent]'))
+    bench.agent({"score": 9})
+    line = [*COMMAND, "run", "--manifest", "crucible.toml", "--iterations", "1", "--no-progress"]
+    with subprocess.Popen(line, cwd=pack, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        while not (pack / "started").exists() and first.poll() is None:
+            time.sleep(0.02)
+        second = bench.run("--state-dir", str(pack / "state2"))
+        (pack / "go").touch()
+        _, err = first.communicate()
+    assert (second.status, first.returncode) == (2, 0), err
+    assert f"process {first.pid} prepares a workspace in {pack} already" in second.err
+
+
 def test_a_workspace_that_became_a_file_is_refused(bench: Bench) -> None:
     """In a sentence, and the file stays."""
     bench.agent({"score": 9}, {"score": 8})

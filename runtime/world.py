@@ -211,7 +211,7 @@ class GitWorld:
             nested = [path for path in paths if path.endswith(b"/")]
             if nested:
                 raise Unkept(_nested(os.fsdecode(nested[0].rstrip(b"/"))))
-            self._add(b"".join(path + b"\0" for path in paths))
+            self._add(paths, "--force")
             self.first = self._commit_of(self._write_tree(), None, "as prepared")
             self._hollow = self._empty(is_ours=is_ours)
             self._modes = self._odd_modes(os.fsdecode(path) for path in paths)
@@ -265,20 +265,23 @@ class GitWorld:
         return name
 
     def hold(self) -> str:
-        """Return the tree of everything that no rule leaves out."""
+        """Return the name of a tree of everything that no rule leaves out: of a state where nothing differs from it."""
         try:
             refusal = self.refusal()
             if refusal is not None:
                 raise Unkept(refusal)
             self._stand()
             self._trust()
-            self._run("add", "--update", "--", ".")
-            others = self._others()
-            nested = next((path for path in others.split(b"\0") if path.endswith(b"/")), None)
+            known, new = self._changes()
+            nested = next((path for path in new if path.endswith(b"/")), None)
             if nested is not None:
                 raise Unkept(_nested(os.fsdecode(nested.rstrip(b"/"))))
-            if others:
-                self._add(others)
+            if known:
+                self._add(known, "--update")
+            if new:
+                self._add(new, "--force")
+            if not (known or new) and self._tree is not None:
+                return self._tree
             return self._write_tree()
         except (GitFailed, OSError) as failed:
             self._index = None
@@ -335,9 +338,9 @@ class GitWorld:
         if aim != self._tree:
             self._tree, self._index = aim, None
         self._trust()
-        found = self._excluded("--modified")
+        known, new = self._changes()
         unseen = (path for path, entry in self._unseen() if entry is not None)
-        return next((os.fsdecode(path) for path in found if path), next(unseen, None))
+        return next((os.fsdecode(path) for path in (*new, *known)), None) or next(unseen, None)
 
     def _restore(self, sha: str) -> None:
         if not os.path.isdir(self._folder) or os.path.islink(self._folder):
@@ -488,10 +491,10 @@ class GitWorld:
         except OSError:
             return None
 
-    def _add(self, paths: bytes) -> None:
+    def _add(self, paths: Iterable[bytes], how: str) -> None:
         named = os.path.join(self._scratch(), "paths")
-        careful.write(named, paths)
-        self._run("add", "--force", f"--pathspec-from-file={named}", "--pathspec-file-nul")
+        careful.write(named, b"".join(path + b"\0" for path in paths))
+        self._run("add", how, f"--pathspec-from-file={named}", "--pathspec-file-nul")
 
     def _write_tree(self) -> str:
         self._tree = os.fsdecode(self._run("write-tree")).strip()
@@ -502,7 +505,7 @@ class GitWorld:
         """Make a commit, the last state from now on; it has the date of the first, since no other says more."""
         behind = () if parent is None else ("-p", parent)
         dates = {"GIT_AUTHOR_DATE": _EPOCH, "GIT_COMMITTER_DATE": _EPOCH}
-        made = self._run("commit-tree", *behind, "-m", encodable(message), tree_of_it, also=dates)
+        made = self._run("commit-tree", *behind, "-m", encodable(message), f"{tree_of_it}^{{tree}}", also=dates)
         self._commit = os.fsdecode(made).strip()
         return self._commit
 
@@ -519,9 +522,10 @@ class GitWorld:
 
     # What is left out
 
-    def _others(self) -> bytes:
-        """Return the files that are in no state yet and that no rule leaves out, each with a NUL behind it."""
-        return b"".join(path + b"\0" for path in self._excluded() if path)
+    def _changes(self) -> tuple[list[bytes], list[bytes]]:
+        """Return the files that are no more as our index has them, and those of no state that no rule leaves out."""
+        found = [(line[:1], line[2:]) for line in self._excluded("-t", "--modified") if line]
+        return [path for tag, path in found if tag != b"?"], [path for tag, path in found if tag == b"?"]
 
     def _excluded(self, *options: str) -> list[bytes]:
         rules = os.path.join(self._scratch(), "rules")

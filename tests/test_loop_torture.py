@@ -198,7 +198,9 @@ def test_a_loop_that_is_killed_goes_on_to_the_same_verdict(tmp_path: Path, undis
         assert not list((folder / "state" / "private").rglob("*")), what
         kinds = [event["kind"] for event in events(folder)]
         assert kinds[-1] == "shutdown", what
-        assert kinds.count("shutdown") == 1, what  # all others were killed
+        # A process that was killed behind its last word has one, too; none has two.
+        lives = " ".join(kinds).split(" recovery")
+        assert max(life.count("shutdown") for life in lives) == 1, what
         assert kinds.count("start") == 1, what
 
 

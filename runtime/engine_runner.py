@@ -229,6 +229,7 @@ class WatchingRunner:
         self._world = world
         self._scoring = scoring
         self._is_touched = False
+        self._told: set[str] = set()  # paths that were put back, of which nobody need hear again
         self._begun: dict[int, str] = {}  # what the workspace had before a turn, "" for the last state
 
     def begin(self) -> None:
@@ -257,8 +258,9 @@ class WatchingRunner:
         attempt = yield from runner.attempt(job)
         self.held, self.has_moved_on = held, False
         changed = self._world.revert(held) if is_shared else None
-        if changed is None:
+        if changed is None or changed in self._told:
             return attempt
+        self._told.add(changed)
         note = f'"{changed}" changed while it ran, and was put back; what is to stay belongs into .gitignore'
         return attempt._replace(note="\n".join(filter(None, (attempt.note, note))))
 

@@ -84,6 +84,18 @@ def test_a_program_that_rewrites_itself_while_it_is_measured_is_kept_as_it_was(b
     assert "note" not in measured[0]
 
 
+def test_what_a_gate_leaves_each_time_is_told_once(bench: Bench) -> None:
+    """A cache that nobody ignores is put back every time, without a word after the first."""
+    bench.manifest(gate=f"mkdir -p cache; echo hit >> cache/hits; {GATE}")
+    bench.agent({"score": 9}, {"score": 8})
+    ran = bench.run()
+    assert ran.decisions == ["keep", "keep", "keep"]
+    assert not (bench.pack / "workspace" / "cache" / "hits").exists()
+    notes = [event.get("note") for event in ran.events if event.get("name") == "measure" and "status" in event]
+    assert notes == ['"cache/hits" changed while it ran, and was put back; what is to stay belongs into .gitignore',
+                     None, None]  # fmt: skip
+
+
 def test_what_runs_behind_the_decision_is_in_no_state(bench: Bench) -> None:
     """It is taken back, and the next turn begins with what was measured."""
     bench.manifest(workflow=LOOP + BEHIND)

@@ -90,7 +90,7 @@ class Git:
     def __init__(
         self, processes: Processes, environ: Mapping[str, str], folder: str, *, heeds_stops: bool = True
     ) -> None:
-        """``heeds_stops`` tells whether nothing is begun any more once somebody has stopped the run."""
+        """``heeds_stops`` tells whether nothing is begun or gone on with any more once somebody stops the run."""
         self._processes = processes
         self._heeds_stops = heeds_stops
         self._folder = folder
@@ -129,7 +129,7 @@ class Git:
         if cause is not None and self._heeds_stops:
             raise GitFailed(cause, cause)
         command = self.command(*arguments, directory=directory, is_closed=is_closed, also=also)
-        ended = self._processes.run(command)
+        ended = self._processes.run(command, is_steadfast=not self._heeds_stops)
         check(command, ended)
         try:
             return careful.read(command.out)

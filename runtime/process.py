@@ -203,12 +203,13 @@ class Processes:
             child.kill_at = time.monotonic() + GRACE
             self._press(child, [-child.pid])
 
-    def run(self, command: Command, cause: str = INTERRUPTED) -> Exit:
+    def run(self, command: Command, cause: str = INTERRUPTED, *, is_steadfast: bool = False) -> Exit:
         """Run a command to its end; what else ends meanwhile is kept for the next ``wait``.
 
-        A signal that arrives while it runs ends it with the cause; so does the moment of the ``limit``, with its own.
+        A signal that arrives while it runs ends it with the cause, the second one does where it ``is_steadfast``; so
+        does the moment of the ``limit``, with its own.
         """
-        before = self._signals
+        before = self._signals + is_steadfast
         limit = self.limit
         handle = self.start(command)
         kept: list[tuple[int, Exit]] = []

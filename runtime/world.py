@@ -323,10 +323,8 @@ class GitWorld:
         try:
             try:
                 self._restore(sha)
-            except (GitFailed, OSError) as failed:
-                # Whoever stops the run stops git, too, and still wants the workspace restored.
-                if not (isinstance(failed, GitFailed) and failed.cause is not None):
-                    _unprotect(self._folder)  # permission bits may have been in its way
+            except (GitFailed, OSError):
+                _unprotect(self._folder)  # permission bits may have been in its way
                 self._index = None
                 self._restore(sha)
         except (GitFailed, OSError) as failed:
@@ -557,7 +555,7 @@ class GitWorld:
         places = {name: value for name, value in self._places.items() if name != _LITERAL}  # it takes no magic away
         command = self._git.command(directory=self._folder, also=places)
         command = command._replace(argv=("sh", "-c", script, "sh", named))
-        ended = self._processes.run(command)
+        ended = self._processes.run(command, is_steadfast=True)
         if ended.code not in {0, 1}:  # 1 when none is
             check(command, ended)
         return {path.removeprefix(b"./").rstrip(b"/") for path in careful.read(command.out).split(b"\0")}
@@ -638,9 +636,7 @@ class CommandWorld:
             return
         out, err = self._files("restore")
         environ = {**self._environ, TOKEN: token.partition("\t")[2]}
-        ended = self._run(self._commands[1], environ, out, err)
-        if ended.cause is not None:  # whoever stops the run still wants the domain restored
-            ended = self._run(self._commands[1], environ, out, err)
+        ended = self._run(self._commands[1], environ, out, err, is_steadfast=True)
         fault = self._fault(ended, err)
         if fault is not None:
             raise Lost(f"restore_cmd failed: {fault}")
@@ -653,8 +649,9 @@ class CommandWorld:
         os.makedirs(self._logs, exist_ok=True)
         return os.path.join(self._logs, f"{name}.out"), os.path.join(self._logs, f"{name}.err")
 
-    def _run(self, command: str, environ: Mapping[str, str], out: str, err: str) -> Exit:
-        return self._processes.run(Command((SHELL, "-c", encodable(command)), environ, self._folder, out, err))
+    def _run(self, command: str, environ: Mapping[str, str], out: str, err: str, *, is_steadfast: bool = False) -> Exit:
+        whole = Command((SHELL, "-c", encodable(command)), environ, self._folder, out, err)
+        return self._processes.run(whole, is_steadfast=is_steadfast)
 
     def _fault(self, ended: Exit, err: str) -> str | None:
         if ended.fault is not None:

@@ -350,6 +350,15 @@ def test_a_signal_between_two_waits_ends_the_next_one(box: Box, processes: Proce
     assert processes.caught == signal.SIGINT
 
 
+def test_one_signal_does_not_end_what_is_steadfast(box: Box, processes: Processes) -> None:
+    """It is noted, and the command goes on to its own end; a second one ends it."""
+    done = processes.run(box.command("kill -INT $PPID; sleep 0.1; echo whole >said"), is_steadfast=True)
+    assert (how(done), box.text("said").strip(), processes.caught) == ((0, None, None), "whole", 2)
+    done = processes.run(box.command(f"kill -INT $PPID; sleep 0.1; kill -INT $PPID; sleep {FOREVER}"),
+                         is_steadfast=True)  # fmt: skip
+    assert done.cause == "interrupted"
+
+
 def test_a_second_signal_kills_at_once(box: Box, processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks twice does not wait for what ignores TERM."""
     monkeypatch.setattr(process, "GRACE", FOREVER)

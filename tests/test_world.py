@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,6 +157,30 @@ def left_out(home: Path, top: Path) -> list[str]:
         cwd=bare,
     )
     return [path.rstrip("/") for path in done.stdout.decode().split("\0") if path]
+
+
+def test_who_stops_a_run_disturbs_no_state(tmp_path: Path) -> None:
+    """Whatever git does at that moment is done to its end."""
+    top = tmp_path / "top"
+    top.mkdir()
+    (top / "a").write_text("one")
+    for number in range(12):
+        state = tmp_path / f"state{number}"
+        state.mkdir()
+        with Processes() as processes:
+            world = GitWorld(str(top), str(state), processes, os.environ)
+            world.begin(b"", is_ours=True)
+            timer = threading.Timer(number * 0.002, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            (top / "a").write_text("two")
+            held = world.hold()
+            (top / "b").write_text("three")
+            assert world.revert(held) == "b"
+            world.restore(world.first)
+            timer.join()
+            assert world.revert() is None
+            assert processes.caught == signal.SIGINT
+        assert [path.read_text() for path in top.iterdir()] == ["one"]
 
 
 def test_what_is_gone_is_lost_and_a_repository_within_is_not_kept(tmp_path: Path, processes: Processes) -> None:

@@ -41,12 +41,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """Return what the commands of a page run with: crucible and pytest of this installation, a home, an author."""
+    """Return what the commands of a page run with: the programs of this installation, a home, an author."""
     folder = tmp_path_factory.mktemp("bin")
     plugin = [] if entry_points(group="pytest11", name="crucible") else ["-p", "crucible.cli.pytest_plugin"]
     programs = {
         "crucible": COMMAND,
         "pytest": [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", *plugin],
+        "python3": [sys.executable],
     }
     for name, line in programs.items():
         (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(line)} "$@"\n')
@@ -73,6 +74,8 @@ def test_every_block_of_a_page_is_compiled_run_or_drawn(
         if block.language == "console":
             for command in commands(block):
                 _run(command, tmp_path, environment, where)
+        elif block.language == "sh":
+            _run(Command(f"set -e\n{block.text}", ""), tmp_path, environment, where)
         elif block.language == PICTURE:
             _compare(block.title, _drawn(block.title, tmp_path, where), snapshot)
         elif block.language == "starlark" or (block.title and not block.title.startswith("~")):
@@ -229,6 +232,13 @@ def test_every_page_is_on_the_menu() -> None:
     """Once, and the menu names no other."""
     site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
     assert sorted(_leaves(site["nav"])) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
+def test_the_first_page_leads_to_every_other() -> None:
+    """Whoever reads the files and no site has no menu."""
+    (index,) = (page for page in PAGES if page.name == "docs/index.md")
+    linked = {(DOCS / link.partition("#")[0]).resolve() for link in index.links}
+    assert {path for path in DOCS.rglob("*.md") if path.name != "index.md"} - linked == set()
 
 
 def _leaves(menu: object) -> Iterator[str]:

@@ -28,10 +28,11 @@ _REPORT: Final = "please report it to the project, with the command and its inpu
 
 _TOP: Final = """\
 examples:
-  crucible plan compile-workflow --file workflow.star
-  crucible plan compile-workflow --file workflow.star --manifest crucible.toml
-  crucible lint packs/kernel/workflow.star
   crucible init --dir packs/kernel
+  crucible lint packs/kernel/workflow.star
+  crucible check --manifest packs/kernel/crucible.toml
+  crucible run --manifest packs/kernel/crucible.toml --iterations 3
+  crucible plan compile-workflow --file workflow.star --manifest crucible.toml
 
 exit codes:
   0    fine
@@ -68,6 +69,13 @@ examples:
   crucible check --manifest packs/kernel/crucible.toml --static --json > report.json
 
 The gate runs in a workspace of its own, which is gone afterwards. A warning fails nothing."""
+_PLAN: Final = """\
+examples:
+  crucible plan compile-workflow --file workflow.star --manifest crucible.toml
+  crucible plan show --file workflow.star --fail each
+  crucible plan render --file workflow.star
+  crucible plan run --file workflow.star --manifest crucible.toml
+  crucible plan explain dropped-task"""
 _COMPILE: Final = """\
 examples:
   crucible plan compile-workflow --file workflow.star > workflow.json
@@ -79,13 +87,16 @@ examples:
   crucible plan run --file workflow.star --manifest crucible.toml --max-cost 5 --max-time 2h
   crucible plan run --file workflow.json --agent-cmd ./stand-in.sh --json > report.json
 
-The exit code is 0 for a valid run: it completed, and every required task passed."""
+Without --manifest the tasks run in the folder of F, and an agent is the program claude or the command of --agent-cmd.
+The output of a task is the last non-empty line of its standard output, one JSON value on one line; a command may print
+nothing. The exit code is 0 for a valid run: it completed, and every required task passed."""
 _LOOP: Final = """\
 examples:
   crucible run --manifest crucible.toml --iterations 20 --max-cost 5
   crucible run --manifest crucible.toml --resume
   echo 'try a smaller table' >> STEER.md
 
+Without --resume a run begins anew, and what the one before it kept is gone.
 The exit code is 0 when something better than the baseline was kept or the run is solved, 1 when not."""
 _SHOWN: Final = ("text", "json", "mermaid", "dot", "svg", "png")
 _SHOW: Final = """\
@@ -125,9 +136,7 @@ def _meant(word: str, adders: Mapping[str, Callable[[_Commands], None]]) -> list
 
 
 def _add_plan(commands: _Commands, word: str) -> None:
-    plan = commands.add_parser(
-        "plan", help="work on one workflow", description="Work on one workflow.", epilog=_COMPILE
-    )
+    plan = commands.add_parser("plan", help="work on one workflow", description="Work on one workflow.", epilog=_PLAN)
     plans = plan.add_subparsers(dest="plan", metavar="COMMAND", required=True)
     adders = {
         "compile-workflow": _add_compile,
@@ -200,7 +209,7 @@ def _add_explain(plans: _Commands) -> None:
         description="Say what a diagnostic code means; without a code, list them.",
         epilog="example:\n  crucible plan explain dropped-task",
     )
-    explain.add_argument("code", nargs="?", help="the code in the brackets of a diagnostic")
+    explain.add_argument("code", nargs="?", help="what stands in the brackets of a diagnostic, such as dropped-task")
     explain.set_defaults(run="explain")
 
 
@@ -236,7 +245,9 @@ def _add_loop(commands: _Commands) -> None:
     loop.add_argument("--retries", metavar="N", help="attempts after one that died (default: 2)")
     loop.add_argument("--state-dir", metavar="D", help="where the run keeps its state (default: state beside the file)")
     loop.add_argument("--steer", metavar="F", help="the file that steers the agent (default: STEER.md beside the file)")
-    loop.add_argument("--resume", action="store_true", help="go on with the run of the state directory")
+    loop.add_argument(
+        "--resume", action="store_true", help="go on with the run of the state directory, however it ended"
+    )
     loop.add_argument("--json", action="store_true", help="print the report on standard output")
     loop.add_argument("--no-progress", action="store_true", help="print plain lines instead of a live table")
     loop.set_defaults(run="loop")
@@ -289,9 +300,13 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=_Formatter, allow_abbrev=False, **options)
         self.add_argument("--debug", action="store_true", help="show a traceback when the command itself fails")
+        self.set_defaults(parser=self)  # of the commands on a line, the last one's holds
 
     def error(self, message: str) -> NoReturn:
         """Report wrong usage, as JSON when that was asked for, and leave with exit code 2."""
+        from crucible.cli.usage import meant
+
+        message += meant(message, sys.argv[1:], parser())
         if _style() != "text":
             from crucible.cli.output import WRONG_USAGE, failed
 
@@ -437,8 +452,9 @@ def _add_render(plans: _Commands) -> None:
     render = plans.add_parser(
         "render",
         help="draw the graph into WORKFLOW.png",
-        description="Draw a workflow for a pull request.",
-        epilog="example:\n  crucible plan render --file workflow.star",
+        description="Draw a workflow, as a picture for a pull request.",
+        epilog="examples:\n  crucible plan render --file workflow.star\n"
+        "  crucible plan render --file workflow.star --output workflow.svg",
     )
     _add_source(render)
     render.add_argument(
@@ -458,7 +474,9 @@ def _add_run(plans: _Commands) -> None:
     )
     _add_source(command)
     command.add_argument(
-        "--manifest", metavar="M", help="the crucible.toml that says where and with which agent it runs"
+        "--manifest",
+        metavar="M",
+        help="the crucible.toml that says where and with which agent it runs (default: the folder of F)",
     )
     command.add_argument("--param", action="append", metavar="N=V", help="a launch parameter; may be repeated")
     command.add_argument("--agent-cmd", metavar="C", help="a shell command that stands in for every agent")
@@ -475,7 +493,9 @@ def _add_run(plans: _Commands) -> None:
 
 def main(argv: list[str]) -> int:
     """Run one command and return its exit code."""
-    arguments = parser(argv).parse_args(argv)
+    arguments, unknown = parser(argv).parse_known_args(argv)
+    if unknown:
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if arguments.run == "compile_workflow":
         from crucible.cli.compile_workflow import run
     elif arguments.run == "params":

@@ -95,6 +95,39 @@ def test_wrong_usage_points_to_the_help(good: Path) -> None:
     assert crucible("plan", "params", cwd=good).err.endswith(b"; crucible plan params --help shows examples\n")
 
 
+GUESSES = {
+    "plan explain": ["explain", "dropped-task"],
+    "plan render": ["rendr", "--file", "workflow.star"],
+    "lint": ["plan", "lint"],
+    "plan show": ["plan", "shwo"],
+    "--file workflow.star": ["plan", "render", "workflow.star"],
+    "--manifest crucible.toml": ["check", "crucible.toml", "--json"],
+}
+
+
+@pytest.mark.parametrize(("guess", "arguments"), GUESSES.items(), ids=GUESSES)
+def test_wrong_usage_says_what_was_meant(good: Path, guess: str, arguments: list[str]) -> None:
+    """A command on the other level, one that is misspelt, and a file without its option."""
+    done = crucible(*arguments, cwd=good)
+    whole = guess if guess.startswith("-") else f"crucible {guess}"
+    assert (done.status, f"did you mean {whole}?" in (done.out + done.err).decode()) == (2, True)
+
+
+@pytest.mark.parametrize("arguments", [["plan", "render"], ["check", "--manifest"], ["compile"], ["check", "--json"]])
+def test_nothing_is_guessed_from_nothing(good: Path, arguments: list[str]) -> None:
+    """What was meant is not said where that is anybody's guess."""
+    done = crucible(*arguments, cwd=good)
+    assert (done.status, b"did you mean" in done.out + done.err) == (2, False)
+
+
+def test_an_argument_too_many_is_told_by_its_command(good: Path) -> None:
+    """The usage and the help are those of the command that does not take it."""
+    done = crucible("init", "packs/page", cwd=good)
+    assert done.status == 2
+    assert done.err.startswith(b"usage: crucible init [-h]")
+    assert done.err.endswith(b": unrecognized arguments: packs/page; crucible init --help shows examples\n")
+
+
 HELPS = ["", *(f"plan {name}".strip() for name in ("", "compile-workflow", "params", "schema", "explain", "exposure"))]
 HELPS += ["lint", "check", "init"]
 

@@ -46,6 +46,7 @@ class LoopProcess:
         self._folder = os.path.realpath(pack.workspace)
         self._end = ("error", "a fault of the command itself")
         self._begin = time.monotonic()
+        self._earlier = 0  # the number of the run before
 
     def run(self) -> int:
         """Run it under the locks of its state directory and its workspace."""
@@ -79,7 +80,7 @@ class LoopProcess:
             message = f"there is no run in {relative(state)} to go on with; start one without --resume"
             raise Usage(message)
         if past is None:
-            _move_aside(os.path.join(state, SESSION))
+            self._earlier = _move_aside(os.path.join(state, SESSION))
         records = Records(state, taken, reuses=processes.leaves_none, goes_on_at=None if past is None else past.size)
         try:
             return self._recorded(processes, records, past)
@@ -171,8 +172,13 @@ class LoopProcess:
             with nullcontext() if self._is_own() else Hold(above, "prepares a workspace"):
                 if os.path.isdir(self._folder):
                     Hold(self._folder).close()  # before anything is touched
-                if site.begin(workspace, self._pack.origin(), logs):
+                if site.begin(workspace, self._pack.origin(), logs, self._earlier):
                     remark_printed([f"prepared {relative(self._folder)}"])
+                if site.put_by is not None:
+                    directory, names = site.put_by
+                    text = f"what the run before kept is in {relative(directory)}, as {names}"
+                    records.event("note", level="info", text=text)
+                    remark_printed([text])
                 hold = Hold(self._folder)
         else:
             kept = [row for row in past.rows if row.snapshot and row.decision == "keep"]
@@ -389,12 +395,12 @@ def _warn(records: "Records", text: str) -> None:
     remark_printed([f"warning: {text}"])
 
 
-def _move_aside(path: str) -> None:
-    """Keep the log of an earlier run under the next number that is free."""
-    if not os.path.lexists(path):
-        return
+def _move_aside(path: str) -> int:
+    """Keep the log of an earlier run under the next number that is free, and return that."""
     head, ending = os.path.splitext(path)
     number = 1
     while os.path.lexists(f"{head}-{number}{ending}"):
         number += 1
-    os.rename(path, f"{head}-{number}{ending}")
+    if os.path.lexists(path):
+        os.rename(path, f"{head}-{number}{ending}")
+    return number

@@ -107,6 +107,7 @@ class Site:
         self.folder: Final = folder
         self.world: Final = GitWorld(folder, state, processes, environ, apart=apart, others=others)
         self._state = state
+        self.put_by: tuple[str, str] | None = None  # where the states of an earlier run are
         self._is_own = is_own
         self._has_toolbox = has_toolbox
         self._marker = os.path.join(state, _BEGINNING)
@@ -149,13 +150,16 @@ class Site:
             )
         return None
 
-    def begin(self, workspace: "Workspace", origin: "Origin", logs: str) -> bool:
-        """Make the workspace ready for a new run; tell whether it was made now. Raises Refused."""
+    def begin(self, workspace: "Workspace", origin: "Origin", logs: str, earlier: int) -> bool:
+        """Make the workspace ready for a new run; tell whether it was made now. Raises Refused.
+
+        The states of the run before, the ``earlier`` one by its number, are ``put_by``.
+        """
         found = known(self._state)
         try:
             if self._is_ours() and found is not None and self.world.has(found.first):
                 self.world.go_on(found)
-                self.world.forget()
+                self.put_by = self.world.put_by(earlier, is_whole=False)
                 self.world.restore(found.first)
                 workspace.prepare(origin, logs)  # it is in use: only its baseline is looked up
                 return False
@@ -163,11 +167,14 @@ class Site:
                 careful.write(self._marker, os.fsencode(self.folder))
             is_new = workspace.prepare(origin, logs)
             tracked = self._ask("ls-files", "-z") if os.path.lexists(os.path.join(self.folder, ".git")) else b""
+            self.put_by = self.world.put_by(earlier, is_whole=True)
             self.world.begin(tracked, is_ours=not self._is_own)
             with suppress(FileNotFoundError):
                 os.unlink(self._marker)
         except (GitFailed, Lost, Unkept) as failed:
             raise Refused(str(failed)) from None
+        except OSError as error:
+            raise Refused(f"{error.filename}: {error.strerror}") from None
         return is_new
 
     def go_on(

@@ -63,6 +63,7 @@ _FILES: Final = {"config": _CONFIG, "info/attributes": _ATTRIBUTES, "info/exclud
 _KNOWN: Final = frozenset({"HEAD", "config", "index", "info", "objects", "refs"})
 _KEPT: Final = "refs/crucible/kept"
 _ASIDE: Final = "refs/crucible/aside"
+_EARLIER: Final = "refs/crucible/earlier"
 _AUTHOR: Final = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -191,8 +192,6 @@ class GitWorld:
         ``tracked`` are the files, each with a NUL behind it, that belong to it whatever is ignored.
         """
         try:
-            with tree.opened(self._state) as state:
-                tree.remove(state, _DIRECTORY)
             self._stand()
             self._rules = tuple(self._ignored())
             listed = set(self._run("ls-files", "--others", "--exclude-standard", "-z").split(b"\0"))
@@ -228,13 +227,35 @@ class GitWorld:
                     if name.endswith(".lock"):  # its process was killed, and we hold the lock of the state directory
                         os.unlink(os.path.join(folder, name))
 
-    def forget(self, last: int | None = None) -> None:
-        """Forget the kept states, or those after an iteration: nobody wrote down that they count."""
+    def forget(self, last: int) -> None:
+        """Forget the kept states after an iteration: nobody wrote down that they count."""
         folder = os.path.join(self._directory, _KEPT)
         with suppress(OSError):
             for name in os.listdir(folder):
-                if last is None or (name.isdigit() and int(name) > last):
+                if name.isdigit() and int(name) > last:
                     os.unlink(os.path.join(folder, name))
+
+    def put_by(self, number: int, *, is_whole: bool) -> tuple[str, str] | None:
+        """Keep the states of an earlier run, by its number; return the git directory and their names in it.
+
+        A new world takes nothing over, so the old one ``is_whole`` put by; else its states get other names. None is
+        returned when it had none.
+        """
+        kept = os.path.join(self._directory, _KEPT)
+        if not os.path.isdir(kept):
+            if is_whole:
+                with tree.opened(self._state) as state:
+                    tree.remove(state, _DIRECTORY)
+            return None
+        old, home, name = kept, self._directory, f"{_EARLIER}/{number}"
+        if is_whole:
+            old, home, name = self._directory, self._state, f"world-{number}.git"
+        while os.path.lexists(os.path.join(home, name)):
+            name = f"again-{name}" if is_whole else f"{name}-again"
+        new = os.path.join(home, name)
+        os.makedirs(os.path.dirname(new), exist_ok=True)
+        os.rename(old, new)
+        return (new, _KEPT) if is_whole else (home, name)
 
     def has(self, token: str) -> bool:
         """Tell whether a state is there."""

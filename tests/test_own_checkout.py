@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import stat
 import subprocess
@@ -149,6 +150,22 @@ def test_a_resume_that_was_refused_says_nothing_of_the_workspace(own: Own) -> No
     went = own.run("--resume")
     assert went.status == 0, went.err
     assert len(rows(own)) == 3
+
+
+def test_what_an_earlier_run_kept_is_put_by(own: Own) -> None:
+    """A new run forgets nothing: what it begins with is told with where the states are now."""
+    own.agent({"score": 9})
+    own.commit()
+    assert own.run().decisions == ["keep", "keep"]
+    subprocess.run([*GIT, "checkout", "-q", "."], cwd=own.pack, check=True)
+    again = own.run()
+    assert again.decisions == ["keep", "keep"]
+    assert re.search(
+        r"^what the run before kept is in \S*state/world-1\.git, as refs/crucible/kept$", again.err, re.MULTILINE
+    )
+    words = ["git", "--git-dir", "state/world-1.git", "show", "refs/crucible/kept/1:reading"]
+    shown = subprocess.run(words, cwd=own.pack, capture_output=True, text=True, check=True)
+    assert json.loads(shown.stdout)["score"] == 9
 
 
 HOLD = """\

@@ -293,6 +293,19 @@ def test_a_workspace_that_is_gone_is_made_again_by_who_goes_on(bench: Bench) -> 
     assert json.loads((bench.pack / "workspace" / "reading").read_text())["score"] == 8
 
 
+def test_a_new_run_puts_the_states_of_the_one_before_by(bench: Bench) -> None:
+    """Each under the number of its log."""
+    bench.agent({"score": 9})
+    for number in range(3):
+        assert bench.run().decisions == ["keep", "keep"]
+        refs = bench.pack / "state" / "world.git" / "refs" / "crucible"
+        earlier = {str(path.relative_to(refs)) for path in refs.rglob("*") if path.is_file()} - {"none"}
+        assert earlier == {"kept/0", "kept/1"} | {
+            f"earlier/{before}/{each}" for before in range(1, number + 1) for each in range(2)
+        }
+        assert len(list((bench.pack / "state").glob("session-*.jsonl"))) == number
+
+
 def test_one_run_at_a_time_works_in_a_checkout(bench: Bench) -> None:
     """The second is told who does, whatever its state directory."""
     pack = bench.pack

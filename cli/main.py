@@ -306,7 +306,7 @@ class _Parser(argparse.ArgumentParser):
         """Report wrong usage, as JSON when that was asked for, and leave with exit code 2."""
         from crucible.cli.usage import meant
 
-        message += meant(message, sys.argv[1:], parser())
+        message += meant(message, sys.argv[1:], self, parser())
         if _style() != "text":
             from crucible.cli.output import WRONG_USAGE, failed
 

@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, Final
 from crucible.schemas.spelling import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _UNKNOWN: Final = re.compile(r"argument COMMAND: invalid choice: '([^']*)'")
 _MISSING: Final = re.compile(r"the following arguments are required: (--file|--manifest)$")
 _FILES: Final = (".star", ".toml", ".json")
 
 
-def meant(message: str, words: Sequence[str], top: argparse.ArgumentParser) -> str:
-    """Return what follows a message: the command that another one has, or the option that a file lacks."""
+def meant(message: str, words: Sequence[str], asked: argparse.ArgumentParser, top: argparse.ArgumentParser) -> str:
+    """Return what follows a message: the commands there are, the one that was meant, or the option that a file lacks.
+
+    ``asked`` is the parser that has the message, ``top`` the one with all commands.
+    """
     unknown, missing = _UNKNOWN.search(message), _MISSING.search(message)
     guess = None
+    if message.endswith(": COMMAND"):
+        return f"; the commands are {', '.join(_inside(asked))}"
     if unknown:
         guess = _command(unknown[1], top)
     elif missing:
@@ -41,8 +46,13 @@ def _command(word: str, top: argparse.ArgumentParser) -> str | None:
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
     """Give all commands by their last word, an outer one after those that are inside of another."""
-    for action in parser._actions:  # noqa: SLF001 - it has no other list of them
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the only name that it has
-            for word, inner in action.choices.items():
-                yield from _commands(inner)
-                yield word, inner.prog
+    for word, inner in _inside(parser).items():
+        yield from _commands(inner)
+        yield word, inner.prog
+
+
+def _inside(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    """Return the commands of a command."""
+    actions = parser._actions  # noqa: SLF001 - it has no other list of them
+    found = (each for each in actions if isinstance(each, argparse._SubParsersAction))  # noqa: SLF001 - its only name
+    return next((each.choices for each in found), {})

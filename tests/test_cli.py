@@ -92,6 +92,8 @@ def test_wrong_usage_is_2_and_one_object_of_json(good: Path, arguments: list[str
 def test_wrong_usage_points_to_the_help(good: Path) -> None:
     """Whoever does not know the command is told where it is explained."""
     assert crucible(cwd=good).err.endswith(b"; crucible --help shows examples\n")
+    assert b"; the commands are plan, lint, check, run, review, init, lsp; " in crucible(cwd=good).err
+    assert b"; the commands are compile-workflow, params, show, render, " in crucible("plan", cwd=good).err
     assert crucible("plan", "params", cwd=good).err.endswith(b"; crucible plan params --help shows examples\n")
 
 

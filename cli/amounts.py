@@ -3,10 +3,15 @@
 What does not fit is wrong usage, and the message says what does.
 """
 
+from __future__ import annotations
+
 import os
-from typing import Final
 
 from crucible.cli.output import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 _MICRO: Final = 1_000_000

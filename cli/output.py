@@ -1,13 +1,19 @@
 """How commands speak: the product on standard output, everything else on standard error."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
 
 from crucible.cli import VERSION
 from crucible.compiler.frontend.limits import LIMITS
 from crucible.compiler.frontend.pack import Refusal, over
 from crucible.schemas.diagnostic import Diagnostic
+from crucible.schemas.light import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Final
 
 # What a report says where no input is wrong; no source provokes these, so the registry of codes has them not.
 WRONG_USAGE: Final = "wrong-usage"

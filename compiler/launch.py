@@ -4,10 +4,10 @@ A canonical JSON is its own proof of being compiled, and a run of it starts at o
 the same bytes, its graph is looked over and nothing else is imported. All else takes the way of every source.
 """
 
+from __future__ import annotations
+
 import json
 import os
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
 
 from crucible.compiler.analysis.admission import admit, continues_conversations
 from crucible.compiler.frontend.limits import LIMITS
@@ -16,12 +16,16 @@ from crucible.schemas import ir
 from crucible.schemas.canonical import encoded
 from crucible.schemas.diagnostic import Diagnostic, Severity, arrange, has_errors
 from crucible.schemas.hashes import sha256
-from crucible.schemas.ir import Workflow
+from crucible.schemas.light import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Final
+
     from crucible.compiler.manifest_model import Manifest
     from crucible.compiler.pipeline import Compiled, Options
+    from crucible.schemas.ir import Workflow
 
 _ORCHESTRATOR: Final = "runner"
 _SMALL: Final = 1 << 20  # bytes of which nothing can be made that takes much memory
@@ -49,7 +53,7 @@ class Launch(NamedTuple):
     digest: str = ""
     budget: int | None = None
     reason: str | None = None
-    manifest: "Manifest | None" = None
+    manifest: Manifest | None = None
     texts: Mapping[str, str] = {}
     printed: tuple[str, ...] = ()
 
@@ -196,7 +200,7 @@ def _compile(
     return launch._replace(digest=digest(workflow))
 
 
-def _against_source(compiled: "Compiled", path: str, options: "Options") -> "Compiled":
+def _against_source(compiled: Compiled, path: str, options: Options) -> Compiled:
     """Hold the [workflow] of a manifest against the source beside it, as the scored loop does."""
     from crucible.compiler import beside
 
@@ -234,7 +238,7 @@ def _default_loop(path: str) -> Diagnostic:
 # The manifest that a run is set up by
 
 
-def _facts(data: bytes | Refusal, path: str, texts: dict[str, str]) -> tuple["Manifest | None", list[Diagnostic]]:
+def _facts(data: bytes | Refusal, path: str, texts: dict[str, str]) -> tuple[Manifest | None, list[Diagnostic]]:
     """Read the facts of the manifest; its text joins those that diagnostics quote."""
     if isinstance(data, Refusal):
         return None, [Diagnostic(data.code, data.message, path)]
@@ -251,7 +255,7 @@ def _facts(data: bytes | Refusal, path: str, texts: dict[str, str]) -> tuple["Ma
     return manifest_reading.read(text, path)
 
 
-def _can_persist(facts: "Manifest | None") -> bool:
+def _can_persist(facts: Manifest | None) -> bool:
     """Tell whether the agents that a manifest names can go on with a conversation; the defaults can."""
     if facts is None:
         return True

@@ -4,11 +4,16 @@ A path in, a regular file out, or an OSError that says why not; nothing here eve
 runtime that a task could have put something else in the place of goes through here.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 from contextlib import suppress
 from stat import S_ISBLK, S_ISCHR, S_ISREG
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _MOST: Final = 1 << 30
 _ALWAYS: Final = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

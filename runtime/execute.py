@@ -4,19 +4,26 @@ One thread. Each attempt is a generator that yields the processes it needs; the 
 whichever ends first, and hands its end back. What stops a run, a signal or a clock, is looked at here alone.
 """
 
+from __future__ import annotations
+
 import time
-from collections.abc import Generator, Mapping
-from typing import Any, Final, NamedTuple, Protocol
 
 from crucible.runtime import machine
 from crucible.runtime.outcome import Attempt, Result, Status, Why
-from crucible.runtime.plan import Plan
-from crucible.runtime.process import Command, Exit, Processes
-from crucible.runtime.progress import Display
 from crucible.runtime.records import Records, dollars
 from crucible.runtime.runner import Job, Logs, Runner, Turn
 from crucible.runtime.workspace import Refused
 from crucible.schemas.ir import Task, TopKTask
+from crucible.schemas.light import NamedTuple, Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from typing import Any, Final
+
+    from crucible.runtime.plan import Plan
+    from crucible.runtime.process import Command, Exit, Processes
+    from crucible.runtime.progress import Display
 
 INTERRUPTED: Final = "interrupted"
 TIME_IS_UP: Final = "ended by --max-time"

@@ -3,12 +3,17 @@
 A hash of hashes over what is worked on and what judges it; equal parts, equal identity.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Iterable
-from typing import Final
 
 from crucible.runtime import careful
 from crucible.schemas.hashes import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
 
 _VERSION: Final = "v1"
 

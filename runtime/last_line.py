@@ -5,13 +5,18 @@ line that a carriage return began anew only what follows counts; escape sequence
 mark are no part of it.
 """
 
+from __future__ import annotations
+
 import json
 import os
-import re
-from typing import Any, Final, NamedTuple
 
 from crucible.runtime import careful
 from crucible.schemas.ir import is_finite
+from crucible.schemas.light import NamedTuple, pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
 
 LIMIT: Final = 1 << 20  # bytes of a last line
 LEVELS: Final = 500
@@ -26,14 +31,14 @@ _TOO_DEEP: Final = f"is nested more than {LEVELS} levels deep"
 _OPENING: Final = (b"{", b"[", b'"')
 _PAIRS: Final = {b"}": b"{", b"]": b"["}
 _MARK: Final = b"\xef\xbb\xbf"
-_ESCAPE: Final = re.compile(
+_ESCAPE: Final = pattern(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours and cursors: CSI
     rb"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles and links: OSC and its like, up to BEL or ST
     rb"|[ -/]*[0-Z\\^-~])"  # all others
 )
 # A line that begins with "{", or what follows its last carriage return.
-_OBJECT: Final = re.compile(rb"(?:\A|[\n\r])(?:\xef\xbb\xbf)?(\{[^\n\r]*+)\r*+(?=\n|\Z)")
-_INDENTED: Final = re.compile(rb"(?:\A|\n)[ \t]+\{")
+_OBJECT: Final = pattern(rb"(?:\A|[\n\r])(?:\xef\xbb\xbf)?(\{[^\n\r]*+)\r*+(?=\n|\Z)")
+_INDENTED: Final = pattern(rb"(?:\A|\n)[ \t]+\{")
 _ENDS: Final = 2  # bytes around a line: its own end and that of the line before
 _CONTROLS: Final = dict.fromkeys((*range(9), *range(10, 32), *range(127, 160)))
 

@@ -5,16 +5,21 @@ shows the environments and the open files of others (Linux), the processes of a 
 others by these, and ended: by one of them alone, too, for a program may clear its environment or close its files.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import stat
 import time
 from contextlib import suppress
-from typing import Final
 
 from crucible.runtime import careful
 from crucible.runtime.lock import lives
 from crucible.runtime.process import MARK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _LOOKS: Final = 50
 _EMPTY_LOOKS: Final = 2  # a process that just becomes another program has no environment for a moment

@@ -4,12 +4,17 @@ The system gives a lock back when the process ends, however it ends; so what a d
 what a living one uses. Closing a lock on a file removes the file.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import time
 from contextlib import suppress
 from stat import S_ISREG
-from typing import Final, Self
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, Self
 
 _FILE: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -12,15 +12,21 @@ clock. The executor asks, runs, records:
     verdict(run)
 """
 
+from __future__ import annotations
+
 import math
 from bisect import insort
-from collections.abc import Mapping
-from heapq import heappop, heappush
-from typing import Any, Final, NamedTuple
 
 from crucible.runtime.outcome import Attempt, Ending, Reason, Result, Status, Why
-from crucible.runtime.plan import Plan
 from crucible.schemas.ir import TopKTask, is_finite
+from crucible.schemas.light import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Final
+
+    from crucible.runtime.plan import Plan
 
 _ENDINGS: Final = {
     Why.REQUIRED_TASK_CANNOT_RUN: Ending.TRUNCATED,
@@ -195,7 +201,7 @@ class _Consequences:
         self._open = list(run.open_dependencies)
         self._open_main = run.open_main
         self._ready = list(run.ready)
-        self._due: list[int] = []  # a heap of tasks whose dependencies are all settled
+        self._due: list[int] = []  # tasks whose dependencies are all settled, in order
         self._halt = run.halt
 
     def of_begin(self) -> Run:
@@ -230,7 +236,7 @@ class _Consequences:
     def _go_on(self) -> Run:
         """Ready or block whatever is due, first declared first; once halted, block whatever is open."""
         while self._due and self._halt is None:
-            index = heappop(self._due)
+            index = self._due.pop(0)
             blocked = self._unsatisfied(index)
             if blocked is None:
                 insort(self._ready, index)
@@ -279,7 +285,7 @@ class _Consequences:
         for index in waiting:
             self._open[index] -= 1
             if not self._open[index] and self._is_dispatched(index):
-                heappush(self._due, index)
+                insort(self._due, index)
 
     def _is_dispatched(self, index: int) -> bool:
         """Tell whether a task runs when its turn comes."""

@@ -4,8 +4,15 @@ Plain values without a rule: a runner makes attempts, the machine makes results 
 Money is in whole micro-dollars, so that a sum does not depend on its order.
 """
 
+from __future__ import annotations
+
 from enum import StrEnum
-from typing import Any, NamedTuple
+
+from crucible.schemas.light import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Status(StrEnum):
@@ -118,7 +125,7 @@ class Result(NamedTuple):
     transport: str | None = None
 
     @classmethod
-    def of_unrun(cls, *, is_interrupted: bool) -> "Result":
+    def of_unrun(cls, *, is_interrupted: bool) -> Result:
         """Return what there is to say of a task that nobody dispatched and nothing blocked."""
         return cls(Status.PENDING, note="the run was stopped before it began" if is_interrupted else "")
 

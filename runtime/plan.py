@@ -4,11 +4,17 @@ In: a compiled workflow, the capabilities that are there, the budget. Out: a fro
 of truncation (runtime.md §2), before anything is dispatched. The machine reads nothing else.
 """
 
-from collections.abc import Collection
-from typing import Final, NamedTuple
+from __future__ import annotations
 
 from crucible.runtime.outcome import Reason, Why
-from crucible.schemas.ir import Task, Workflow
+from crucible.schemas.light import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Final
+
+    from crucible.schemas.ir import Task, Workflow
 
 ANY: Final = "any"
 RETRIES: Final = 2

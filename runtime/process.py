@@ -6,17 +6,24 @@ outlives its leader is ended, too; on Linux that includes what left the group, s
 child there (prctl(2), PR_SET_CHILD_SUBREAPER), and a variable in its environment tells to which command it belongs.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import ceil
-from types import FrameType, TracebackType
-from typing import Any, Final, NamedTuple, Self
+
+from crucible.schemas.light import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import FrameType, TracebackType
+    from typing import Any, Final, Self
 
 GRACE: Final = 5.0  # seconds between TERM and KILL
 INTERRUPTED: Final = "interrupted"

@@ -4,16 +4,22 @@ In go the same few events, told by number of task; nothing of a run depends on w
 owner of rich, which is loaded for a terminal alone.
 """
 
+from __future__ import annotations
+
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from crucible.runtime.outcome import Attempt, Result, Status
-from crucible.schemas.ir import Workflow
+from crucible.schemas.light import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Final, Self
+
     from rich.console import Group
+
+    from crucible.schemas.ir import Workflow
 
 _PERIOD: Final = 0.2  # seconds between two pictures of the live table
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -169,7 +175,7 @@ class Live:
             self._drawn = now
             self._screen.update(self._table(now), refresh=True)
 
-    def _table(self, now: float) -> "Group":
+    def _table(self, now: float) -> Group:
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text

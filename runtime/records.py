@@ -4,18 +4,24 @@ In goes what happened, out come files that a reader can trust at any moment: an 
 write, everything else is put beside itself and renamed. Nothing is decided here (runtime.md §6).
 """
 
+from __future__ import annotations
+
 import json
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from stat import S_IRUSR, S_ISREG, S_IWUSR
-from typing import Any, Final
 
 from crucible.runtime import careful, state
-from crucible.runtime.lock import Lock
 from crucible.runtime.outcome import Ending, Result, Status
 from crucible.schemas.hashes import sha256
-from crucible.schemas.ir import Task, Workflow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Final
+
+    from crucible.runtime.lock import Lock
+    from crucible.schemas.ir import Task, Workflow
 
 VERSION: Final = 1
 SESSION, REPORT, LOGS, LEDGER = "session.jsonl", "report.json", "logs", "conversations.json"

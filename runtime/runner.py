@@ -5,12 +5,19 @@ the generator returns an attempt. So a runner knows no graph, and the executor d
 as a wave has in one thread.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from crucible.runtime.outcome import Attempt, Result
 from crucible.runtime.process import Command, Exit
-from crucible.schemas.ir import Task
+from crucible.schemas.light import NamedTuple, Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    from crucible.schemas.ir import Task
 
 Turn: TypeAlias = Generator[Command, Exit, Attempt]
 
@@ -52,4 +59,3 @@ class Runner(Protocol):
 
     def attempt(self, job: Job) -> Turn:
         """Return the turn of one attempt; nothing happens before it is driven."""
-        ...

@@ -3,17 +3,23 @@
 In: a job. Out: an attempt. What the child printed is read from its log when it has ended.
 """
 
+from __future__ import annotations
+
 import signal
-from collections.abc import Mapping
-from typing import Final
 
 from crucible.runtime import last_line
-from crucible.runtime.last_line import LastLine
 from crucible.runtime.outcome import Attempt, Status
 from crucible.runtime.process import Command, Exit
-from crucible.runtime.runner import Job, Turn
 from crucible.runtime.surroundings import encodable, environment, refusal
 from crucible.schemas.ir import CommandTask, EvaluateTask, is_finite, kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final
+
+    from crucible.runtime.last_line import LastLine
+    from crucible.runtime.runner import Job, Turn
 
 SHELL: Final = "/bin/sh"
 NOT_RUN: Final = {126: "it cannot be executed", 127: "it was not found"}

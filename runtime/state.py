@@ -3,12 +3,17 @@
 A folder that is somebody else's is never written to: ours has a .gitignore that leaves out everything.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from contextlib import suppress
-from typing import Final
 
 from crucible.runtime import careful
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _IGNORE: Final = ".gitignore"
 _BORROWED: Final = ".borrowed"

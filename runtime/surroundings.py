@@ -3,15 +3,21 @@
 Shell commands and agents get the same, so it stands apart from both.
 """
 
+from __future__ import annotations
+
 import errno
 import json
 import os
-from collections.abc import Mapping
-from typing import Final
 
 from crucible.runtime import careful
 from crucible.runtime.outcome import Attempt, Status
-from crucible.runtime.runner import Job
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final
+
+    from crucible.runtime.runner import Job
 
 IN_ENVIRONMENT: Final = 96 << 10  # bytes: the system refuses a variable of 128 KiB, its name included
 # Colour where nobody looks, and what a run around ours says of its own task.

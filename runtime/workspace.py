@@ -5,22 +5,26 @@ state directory that it holds a lock on: what a dead run left there is removed w
 a living one has is never touched.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Final, Self
 
 from crucible.runtime import leftovers, lock
 from crucible.runtime import state as state_directory
 from crucible.runtime.process import Command, Processes
-from crucible.schemas.ir import Task
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Final, Self
+
     from crucible.runtime.git import Steps
     from crucible.runtime.injects import Inject, Stock
     from crucible.runtime.prepare import Origin
     from crucible.runtime.private import Captures
+    from crucible.schemas.ir import Task
 
 _PRIVATE: Final = "private"
 
@@ -38,7 +42,7 @@ class Workspace:
         state: str,
         processes: Processes,
         environ: Mapping[str, str],
-        injects: "Sequence[Inject]" = (),
+        injects: Sequence[Inject] = (),
     ) -> None:
         """Keep what a run needs; both folders are absolute, and neither has to be there yet."""
         self.folder: Final = os.path.realpath(folder)
@@ -86,7 +90,7 @@ class Workspace:
                 state_directory.make(self._state)
                 record(self._state, baseline)
 
-    def _stock_up(self) -> "Stock":
+    def _stock_up(self) -> Stock:
         from crucible.runtime.injects import NoSource, Stock  # many runs have none
 
         try:
@@ -95,7 +99,7 @@ class Workspace:
             self.close()
             raise Refused(str(missing)) from None
 
-    def prepare(self, origin: "Origin", logs: str) -> bool:
+    def prepare(self, origin: Origin, logs: str) -> bool:
         """Make the workspace ready; tell whether it was made now, False when it is used as it was found.
 
         What the set-up prints goes to ``setup.out`` and ``setup.err`` in the folder ``logs``. Raises Refused.
@@ -120,7 +124,7 @@ class Workspace:
         self._is_captured = False
         self._refusal = None
 
-    def enter(self, task: Task) -> "Steps[str]":
+    def enter(self, task: Task) -> Steps[str]:
         """Return the folder that a task runs in, its frozen injects in place; raise Refused.
 
         An isolated one gets a clone of its own, and the first of its wave captures the workspace for all.
@@ -137,7 +141,7 @@ class Workspace:
             raise _refused(error, "the frozen injects cannot be put in place") from None
         return folder
 
-    def leave(self, task: Task, folder: str) -> "Steps[None]":
+    def leave(self, task: Task, folder: str) -> Steps[None]:
         """Give back the clone of a task that has run: the next one gets it made anew, or it is removed at the end."""
         if task.isolation is not None:
             number = os.path.relpath(folder, self._ours()).split(os.sep)[0]
@@ -145,7 +149,7 @@ class Workspace:
                 self._taken.discard(int(number))
         yield from ()
 
-    def _isolate(self) -> "Steps[str]":
+    def _isolate(self) -> Steps[str]:
         from crucible.runtime.git import GitFailed
 
         captures = self._capture()
@@ -167,7 +171,7 @@ class Workspace:
             raise Refused(f"git ignores all that is in {self.folder}, so a clone does not have it")
         return folder
 
-    def _clear(self, place: str) -> "Steps[None]":
+    def _clear(self, place: str) -> Steps[None]:
         """Remove a clone that cannot be made anew."""
         if os.path.lexists(place):
             from crucible.runtime import tree
@@ -177,7 +181,7 @@ class Workspace:
             with tree.opened(self._ours()) as ours:
                 tree.remove(ours, os.path.basename(place))
 
-    def _capture(self) -> "Captures":
+    def _capture(self) -> Captures:
         """Return what the clones of this wave are made of, captured when it is first asked for."""
         if self._captures is None:
             from crucible.runtime.git import Git  # many runs have no isolated task
@@ -198,7 +202,7 @@ class Workspace:
             raise Refused(self._refusal)
         return self._captures
 
-    def _renew(self, captures: "Captures") -> str | None:
+    def _renew(self, captures: Captures) -> str | None:
         """Capture the workspace, and return why that cannot be."""
         from crucible.runtime.git import GitFailed
 

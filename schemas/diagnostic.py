@@ -4,11 +4,17 @@ A stage of the compiler that knows no file yields a Finding, whose places are ab
 the file turns it into a Diagnostic. The codes and their help stand in codes.py.
 """
 
-from collections.abc import Iterable
-from enum import StrEnum
-from typing import Final, Literal, NamedTuple
+from __future__ import annotations
 
+from enum import StrEnum
+
+from crucible.schemas.light import NamedTuple
 from crucible.schemas.span import Position, Span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final, Literal
 
 _LONGEST: Final = 500  # characters of a message
 

@@ -5,15 +5,21 @@ Plain data is what a JSON or TOML reader gives: dicts, lists, strings, numbers, 
 not fit as findings whose places are fields of the IR.
 """
 
+from __future__ import annotations
+
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, ClassVar
 
 from crucible.schemas.diagnostic import At, Finding
+from crucible.schemas.light import pattern
 from crucible.schemas.record import Record
 from crucible.schemas.spelling import hint, nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, ClassVar
 
 LANES = ("autoresearch", "custom", "playbook")
 JOINS = ("all", "passed")
@@ -32,10 +38,10 @@ NAME_LENGTH = 128
 MOST_TASKS = 1_024
 MOST_IN_A_WORD = 256
 MOST_FINDINGS = 1_000
-_FORBIDDEN_IN_NAME = re.compile("[\\[\\]\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_SESSION = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-_FIELD = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_FORBIDDEN_IN_NAME = pattern("[\\[\\]\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_SESSION = pattern(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+_FIELD = pattern(r"[A-Za-z0-9_]{1,64}", re.ASCII)
+_SURROGATE = pattern("[\ud800-\udfff]")
 _LARGEST_INT = 2**31 - 1
 _SHOWN_BITS = 64
 
@@ -149,7 +155,7 @@ def name_fault(name: str) -> tuple[str, str] | None:
         return "empty-name", "a task name is something other than blanks"
     if len(name) > NAME_LENGTH:
         return "invalid-name", f"a task name has at most {NAME_LENGTH} characters; this one has {len(name)}"
-    found = _FORBIDDEN_IN_NAME.search(name)
+    found = None if name.isalnum() else _FORBIDDEN_IN_NAME.search(name)
     if found:
         character = found.group()
         shown = f'"{character}"' if character in "[]" else f"U+{ord(character):04X}"
@@ -516,7 +522,7 @@ def is_finite(value: float) -> bool:
 
 def is_text(value: object) -> bool:
     """Tell whether a value is a string that UTF-8 can write: one without a lone surrogate."""
-    return isinstance(value, str) and _SURROGATE.search(value) is None
+    return isinstance(value, str) and (value.isascii() or _SURROGATE.search(value) is None)
 
 
 def _is_word(value: object) -> bool:

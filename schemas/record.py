@@ -4,7 +4,17 @@ dataclasses writes and compiles six methods for every class; half of the time th
 outside its libraries went there. Type checkers read a Record as a dataclass (PEP 681).
 """
 
-from typing import Any, ClassVar, Self, dataclass_transform
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ClassVar, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_options: bool) -> Callable[[type], type]:
+        """Return what leaves a class as it is: only type checkers read it."""
+        return lambda cls: cls
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -56,4 +66,4 @@ class Record:
 
 
 def _is_class_variable(kind: object) -> bool:
-    return str(kind).startswith("typing.ClassVar")
+    return str(kind).removeprefix("typing.").startswith("ClassVar")

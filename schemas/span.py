@@ -1,6 +1,8 @@
 """Positions and spans in a text: 1-based lines and columns, columns in Unicode code points."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from crucible.schemas.light import NamedTuple
 
 
 class Position(NamedTuple):
@@ -17,6 +19,6 @@ class Span(NamedTuple):
     end: Position
 
     @classmethod
-    def of(cls, line: int, column: int, end_line: int, end_column: int) -> "Span":
+    def of(cls, line: int, column: int, end_line: int, end_column: int) -> Span:
         """Build a span from its four numbers."""
         return cls(Position(line, column), Position(end_line, end_column))

@@ -4,10 +4,14 @@ In goes a well-formed workflow and the orchestrator's name, out come the capabil
 missing. It stands apart from the rules because authority is never in the IR.
 """
 
-from typing import Final
+from __future__ import annotations
 
 from crucible.schemas.diagnostic import At, Finding
 from crucible.schemas.ir import LANES, OPERATIONS, Workflow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 PERSIST: Final = "agent.session.persist"
 

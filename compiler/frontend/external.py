@@ -10,13 +10,14 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from crucible.schemas.hashes import sha256
+from crucible.schemas.light import pattern
 
 # The reserved characters, four for each of at most 1,024 parameters: opening, closing, and behind a character.
 FIRST_MARK = 0x100000
 MOST_PARAMETERS = 1024
 _MARK = f"[{chr(FIRST_MARK)}-{chr(FIRST_MARK + 4 * MOST_PARAMETERS - 1)}]"
 _OPENS, _CLOSES, _FOLLOWS = 0, 1, 2
-_WRITTEN_MARK = re.compile(rf"\\U0*100[0-9a-fA-F]{{3}}|{_MARK}")
+_WRITTEN_MARK = pattern(rf"\\U0*100[0-9a-fA-F]{{3}}|{_MARK}")
 _KEY_DIGITS = 12
 _DAMAGED = -1
 
@@ -34,7 +35,7 @@ def owner(text: str) -> int:
 
 def has_mark(text: str) -> bool:
     """Tell whether a text contains a reserved character."""
-    return re.search(_MARK, text) is not None
+    return not text.isascii() and re.search(_MARK, text) is not None
 
 
 def well_formed(text: str) -> bool:

@@ -1,6 +1,8 @@
 """The ceilings of language.md §8, in one frozen value that is handed in, never switched."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from crucible.schemas.light import NamedTuple
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -4,15 +4,22 @@ A path is walked component by component below one open directory, never through 
 read is what was checked: the open descriptor. Byte budgets are counted here.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple, Self
 
 from crucible.compiler.frontend.external import has_mark
-from crucible.compiler.frontend.limits import Limits
+from crucible.schemas.light import NamedTuple
 from crucible.schemas.spelling import MOST_SEARCHED, nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Final, Self
+
+    from crucible.compiler.frontend.limits import Limits
 
 STANDARD_LIBRARY: Final = "@crucible//"
 _BLOCK: Final = 1 << 16

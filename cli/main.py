@@ -7,12 +7,32 @@ read, 3 a fault of ours, 130 interrupted. A command's module is imported when it
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import sys
 
 from crucible.cli import VERSION
+
+
+class _Words:
+    """What argparse takes of gettext: words that are the same in every locale, and no search for others."""
+
+    @staticmethod
+    def gettext(word: str) -> str:
+        return word
+
+    @staticmethod
+    def ngettext(one: str, many: str, count: int) -> str:
+        return one if count == 1 else many
+
+
+if "gettext" in sys.modules:
+    import argparse
+else:
+    sys.modules["gettext"] = _Words  # type: ignore[assignment]  # for this import alone
+    import argparse
+
+    del sys.modules["gettext"]
 
 TYPE_CHECKING = False  # typing costs a tenth of --version
 if TYPE_CHECKING:

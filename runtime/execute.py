@@ -114,13 +114,15 @@ class Execution:
             self._deadline = time.monotonic() + self._max_time
         self._record_news()
         while self._look() and machine.next_wave(self.state):
+            if self._records.tells_what_begins:
+                self._record_news()
             self.state = machine.start(self.state)
             self._places.next_wave()
             for number in self.state.wave:
                 self._begin(_Going(number, 1))
+            self._record_news()  # of the wave before: its processes have ended, and those of this one run meanwhile
             while self.state.running:
                 self._wait()
-            self._record_news()
         self._record_news()
 
     def _look(self) -> bool:

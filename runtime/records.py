@@ -171,9 +171,14 @@ class Records:
         if text not in self.problems:
             self.problems.append(text)
 
+    @property
+    def tells_what_begins(self) -> bool:
+        """Tell whether it is written when a task begins, which has its place behind the results so far."""
+        return self._iteration is not None
+
     def task_begun(self, task: Task, attempt: int) -> None:
         """Write that a task of an iteration is attempted: who goes on after a crash sees where it was."""
-        if self._iteration is not None:
+        if self.tells_what_begins:
             self.event(
                 "task_begun",
                 name=task.name,

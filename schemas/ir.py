@@ -342,7 +342,10 @@ def read_task(row: object, index: int, *, canonical: bool = False) -> tuple[Task
             choices = ("passed",)  # ir.md §1: a top_k reads whatever passed
         if value is None and key in _NULLABLE and key not in _MUST[kind]:
             continue
-        problems = list(islice(_value_findings(key, value, type_name, choices, at), MOST_FINDINGS + 1))
+        problems = (
+            [] if _is_plain(value, type_name, choices)
+            else list(islice(_value_findings(key, value, type_name, choices, at), MOST_FINDINGS + 1))
+        )  # fmt: skip
         findings += problems
         if not problems:
             values[key] = value
@@ -466,6 +469,15 @@ def _task_findings(task: Task, index: int) -> Iterator[Finding]:
             yield Finding("source-unexpected", f"{task.op} has no source; only grade and decide have one", At(index))
         if task.op != "grade" and task.tiebreak is not None:
             yield Finding("tiebreak-unexpected", f"{task.op} has no tiebreak; only grade has one", At(index))
+
+
+def _is_plain(value: object, type_name: str, choices: tuple[str, ...]) -> bool:
+    """Tell of most values that nothing is wrong with them, without a look at each of their faults."""
+    if type_name == _STRING and type(value) is str:
+        return value in choices if choices else value.isascii() and value.isalnum() and len(value) <= MOST_IN_A_WORD
+    if type_name == _NAMES and type(value) is list:
+        return all(_is_plain(each, _STRING, ()) for each in value)
+    return type_name == _BOOLEAN and type(value) is bool
 
 
 def _value_findings(key: str, value: object, type_name: str, choices: tuple[str, ...], at: At) -> Iterator[Finding]:

@@ -108,6 +108,7 @@ print(*sorted(sys.modules))
         done = subprocess.run([sys.executable, "-c", script, *names], cwd=tmp_path, capture_output=True, check=True)
         loaded = set(done.stdout.decode().split())
         assert loaded & heavy == set()
+        assert ("typing" in loaded) == (len(names) == 2)
         assert ("tomllib" in loaded) == (len(names) == 2)
 
 

@@ -6,6 +6,8 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -855,3 +857,19 @@ def test_commands_do_not_read_what_the_run_is_given(run: Runs) -> None:
     """Standard input of a task is closed."""
     done = run(command("a", "cat; echo 1"))
     assert (done.status, done.task("a")["output"]) == (0, 1)
+
+
+def test_a_run_starts_without_what_it_does_not_need(tmp_path: Path) -> None:
+    """Each of these costs milliseconds of every start."""
+    write_plan(tmp_path, command("one", "true"))
+    script = """\
+import sys
+from crucible.cli import main
+main.main(["plan", "run", "--file", "plan.json", "--no-progress"])
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, check=True)
+    loaded = set(done.stdout.decode().splitlines()[-1].split())
+    assert "crucible.runtime.execute" in loaded
+    heavy = {"typing", "dataclasses", "inspect", "hashlib", "gettext", "locale", "heapq", "subprocess", "rich"}
+    assert loaded & heavy == set()

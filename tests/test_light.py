@@ -31,7 +31,8 @@ class Point(light.NamedTuple):
     @classmethod
     def of(cls, text: str) -> "Point":
         """Return the point that a text names."""
-        return cls(*map(int, text.split(",")))
+        x, y = map(int, text.split(","))
+        return cls(x, y)
 
 
 OURS: Any = Point

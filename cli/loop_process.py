@@ -203,14 +203,17 @@ class LoopProcess:
         return os.path.join(os.path.realpath(self._pack.folder), "").startswith(os.path.join(self._folder, ""))
 
     def _identify(self, records: "Records", workspace: "Workspace", past: "Past | None") -> None:
-        identity = self._pack.identity(self._injects, workspace.base)
-        records.event("identity", identity=identity)
-        if past is not None and past.identity not in {None, identity}:
-            text = (
-                f"this is not the run that was begun: its identity was {past.identity} and is {identity}; scores "
-                "from before cannot be compared with those from now on"
-            )
-            _warn(records, text)
+        from crucible.runtime.identity import whole
+
+        parts = self._pack.identity_parts(self._injects, workspace.base)
+        identity = whole(parts)
+        records.event("identity", identity=identity, parts=parts)
+        if past is None or past.identity in {None, identity}:
+            return
+        differing = [name for name in parts if past.parts.get(name) != parts[name]] if past.parts else []
+        what = f"; what differs: {', '.join(differing)}" if differing else ""
+        _warn(records, f"this is not the run that was begun, so scores from before cannot be compared with those from "
+                       f"now on{what} (its identity was {past.identity} and is {identity})")  # fmt: skip
 
     def _loop(
         self,
@@ -272,8 +275,8 @@ class LoopProcess:
         with self._display(plan) as display:
             parts = Parts(world, workspace, engine, runner, proposer, processes, records, display)
             loop = Loop(settings, self._folder, parts, past)
-            if past is not None and past.outcome is not None:
-                display.say(f"the run ended before: {past.outcome}")
+            if past is not None:
+                display.say(_going_on(past, held["iterations"]))
             ended = loop.run()
         return self._finish(loop, ended, records)
 
@@ -386,8 +389,21 @@ class LoopProcess:
             yield f"baseline   {baseline.score:g}"
             kept = f"iteration {best.number}" if loop.is_better else "nothing better was kept"
             yield f"best       {best.score:g}  ({kept})"
+            yield f"workspace  {relative(self._folder)}, which holds it; RESULTS.md there has the rows"
         yield f"{ended.outcome}: {ended.reason}"
         yield f"{money(loop.spent)} spent; {duration(time.monotonic() - self._begin)}"
+
+
+def _going_on(past: "Past", iterations: int) -> str:
+    """Say how the run ended before, and what comes next."""
+    last = past.rows[-1] if past.rows else None
+    if past.outcome is None:
+        what = "the baseline" if last is None else f"iteration {last.number + 1}"
+        return f"going on with {what}: the run died; {past.ended[2]}"
+    is_over = last is not None and (last.number >= iterations or (last.solved and last.decision == "keep"))
+    if last is None or is_over:
+        return f"the run ended before: {past.outcome}"
+    return f"going on with iteration {last.number + 1}; the run before ended: {past.outcome}"
 
 
 def _warn(records: "Records", text: str) -> None:

@@ -60,10 +60,16 @@ class Pack(NamedTuple):
 
     def identity(self, injects: "list[Inject]", base: str | None) -> str:
         """Return by what a run is compared with others; ``base`` is the commit that it begins with."""
-        from crucible.runtime.identity import digest_of, identity
+        from crucible.runtime.identity import whole
+
+        return whole(self.identity_parts(injects, base))
+
+    def identity_parts(self, injects: "list[Inject]", base: str | None) -> "dict[str, str]":
+        """Return the digests that the identity is made of, by what they are of."""
+        from crucible.runtime.identity import digest_of, parts
 
         repo, judge = self.manifest.repo, self.manifest.judge
-        return identity(
+        return parts(
             repo=(None, None) if repo is None else (repo.url, repo.path),
             base=base,
             manifest=self.manifest.text,

@@ -53,15 +53,16 @@ class Row(NamedTuple):
 class Past(NamedTuple):
     """What is known of earlier processes of a run.
 
-    ``size`` is how many bytes of the log are whole lines. ``start`` are the facts of its first event. ``spent`` is in
-    micro-dollars. ``steers`` are the texts that were delivered, by iteration. ``ended`` tells how: the class of the
-    contract, the iteration that it touched, and a sentence; ``outcome`` is that of a process that ended on purpose.
-    ``has_died`` tells that the last one that worked in the workspace did not leave it as it should be.
+    ``size`` is how many bytes of the log are whole lines. ``start`` are the facts of its first event, ``parts`` the
+    digests of its identity. ``spent`` is in micro-dollars. ``steers`` are the texts that were delivered, by
+    iteration. ``ended`` tells how: the class of the contract, the iteration that it touched, and a sentence;
+    ``outcome`` is that of a process that ended on purpose. ``has_died`` tells that the last one that worked in the workspace did not leave it as it should be.
     """
 
     size: int
     start: Mapping[str, Any]
     identity: str | None
+    parts: Mapping[str, Any]
     rows: tuple[Row, ...]
     spent: int
     steers: Mapping[int, str]
@@ -97,8 +98,8 @@ def read(state: str) -> Past | None:
         return None
     rows = tuple(reading.rows[number] for number in sorted(reading.rows))
     ended = reading.ended()
-    return Past(size, reading.start, reading.identity, rows, reading.spent, reading.steers, ended, reading.outcome,
-                reading.is_finished, reading.has_died)  # fmt: skip
+    return Past(size, reading.start, reading.identity, reading.parts, rows, reading.spent, reading.steers, ended,
+                reading.outcome, reading.is_finished, reading.has_died)  # fmt: skip
 
 
 def conversations(state: str) -> dict[str, dict[str, Any]]:
@@ -121,6 +122,7 @@ class _Reading:
     def __init__(self) -> None:
         self.start: Mapping[str, Any] | None = None
         self.identity: str | None = None
+        self.parts: Mapping[str, Any] = {}
         self.rows: dict[int, Row] = {}
         self.steers: dict[int, str] = {}
         self.spent = 0
@@ -146,6 +148,8 @@ class _Reading:
             case "start":
                 self.start = self.start or event
             case "identity":
+                found = event.get("parts")
+                self.parts = self.parts or (found if isinstance(found, dict) else {})
                 self.identity = self.identity or event.get("identity")
                 self.has_died = True  # who writes this has the workspace, and one that is refused before does not
             case "phase":

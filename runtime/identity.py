@@ -12,13 +12,13 @@ from crucible.schemas.hashes import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Final
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Final
 
 _VERSION: Final = "v1"
 
 
-def identity(
+def parts(
     *,
     repo: tuple[str | None, str | None] = (None, None),
     base: str | None = None,
@@ -26,15 +26,30 @@ def identity(
     injects: Iterable[tuple[str, str]] = (),
     measure_cmd: str | None = None,
     direction: str | None = None,
-) -> str:
-    """Return the identity of a run with one component.
+) -> dict[str, str]:
+    """Return the digests of what makes the identity of a run with one component, by what they are of.
 
     ``repo`` is a url and a path, ``base`` the pristine commit of the workspace, ``manifest`` the text that holds,
     ``injects`` their paths in the workspace with the digests of their sources.
     """
-    component = [None, *repo, base]
-    parts = [[component], manifest, sorted(injects), measure_cmd, direction]
-    return f"{_VERSION}:{_digest([_digest(part) for part in parts])}"
+    found = {
+        "repository": [[None, *repo, base]],
+        "manifest": manifest,
+        "injects": sorted(injects),
+        "measure_cmd": measure_cmd,
+        "direction": direction,
+    }
+    return {name: _digest(part) for name, part in found.items()}
+
+
+def identity(**given: Any) -> str:
+    """Return the identity of a run with one component, of what ``parts`` takes."""
+    return whole(parts(**given))
+
+
+def whole(found: Mapping[str, str]) -> str:
+    """Return the identity of a run with these parts."""
+    return f"{_VERSION}:{_digest(list(found.values()))}"
 
 
 def digest_of(path: str) -> str:

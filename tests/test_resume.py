@@ -152,7 +152,9 @@ def test_what_a_turn_cost_that_died_is_named_unknown(bench: Bench) -> None:
     in_a_turn(bench)
     bench.run("--iterations", "3")
     went = bench.run("--resume")
-    assert went.of("recovery")[0]["detail"].endswith("has no result; what it cost is unknown")
+    detail = went.of("recovery")[0]["detail"]
+    assert detail.endswith("has no result; what it cost is unknown")
+    assert f"going on with iteration 2: the run died; {detail}" in went.err
 
 
 def test_the_flags_of_the_first_start_hold_and_new_ones_win(bench: Bench) -> None:
@@ -233,6 +235,7 @@ def test_another_identity_is_a_loud_note(bench: Bench) -> None:
     went = bench.run("--resume", "--iterations", "2")
     assert went.status == 0
     assert "warning: this is not the run that was begun" in went.err
+    assert "what differs: manifest (its identity was v1:" in went.err
     assert [event["level"] for event in went.of("note")] == ["info", "warning"]
 
 

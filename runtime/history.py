@@ -56,7 +56,8 @@ class Past(NamedTuple):
     ``size`` is how many bytes of the log are whole lines. ``start`` are the facts of its first event, ``parts`` the
     digests of its identity. ``spent`` is in micro-dollars. ``steers`` are the texts that were delivered, by
     iteration. ``ended`` tells how: the class of the contract, the iteration that it touched, and a sentence;
-    ``outcome`` is that of a process that ended on purpose. ``has_died`` tells that the last one that worked in the workspace did not leave it as it should be.
+    ``outcome`` is that of a process that ended on purpose. ``has_died`` tells that the last one that worked in the
+    workspace did not leave it as it should be.
     """
 
     size: int

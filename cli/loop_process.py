@@ -272,6 +272,16 @@ class LoopProcess:
         settings = Settings(
             plan, operations, held["iterations"], held["steer"], held["max_time"], commands.restore_cmd is not None
         )
+        if past is None:
+            lacking = agents.lacking([getattr(task, "harness", None) for task in plan.workflow.task], self._folder,
+                                     processes)  # fmt: skip
+            if lacking:
+                self._end = ("error", lacking[0])
+                records.event("note", level="error", text=lacking[0])
+                at = manifest.place("agent", "agent_cmd") or manifest.place("agent")
+                diagnostics = [Diagnostic("missing-capability", lack, manifest.path, at) for lack in lacking]
+                remark(report_text(diagnostics, {manifest.path: manifest.text}, 2))
+                return 1
         with self._display(plan) as display:
             parts = Parts(world, workspace, engine, runner, proposer, processes, records, display)
             loop = Loop(settings, self._folder, parts, past)

@@ -92,6 +92,8 @@ class _Command:
         launch = read(path, self._source.data, manifest=self._manifest, params=self._params, persist=persist)
         manifest = launch.manifest
         if manifest is None:
+            unused = self.unused()
+            self._notes += [] if unused is None else [unused]
             return launch
         from crucible.cli.frozen import frozen
 
@@ -141,7 +143,7 @@ class _Command:
         try:
             with Processes() as processes, lock.take(path) as taken:
                 if before is not None:
-                    leftovers.end(before)
+                    leftovers.end(before, os.path.join(os.path.realpath(state), "logs"))
                 records = Records(state, taken, reuses=processes.leaves_none)
                 session = _Session(self, launch, plan, processes, records, state)
                 try:
@@ -155,6 +157,14 @@ class _Command:
     def notes(self) -> list[str]:
         """Return what is to be said before the run begins."""
         return self._notes
+
+    def unused(self) -> str | None:
+        """Say that there is a manifest beside the file which nobody named, None when there is none."""
+        beside = os.path.join(self._folder(), "crucible.toml")
+        if self._manifest is not None or self._is_stdin or not os.path.isfile(beside):
+            return None
+        name, file = relative(beside), relative(self._source.path)
+        return f"{name} is not used: --file {file} --manifest {name} runs in its workspace, with its agent"
 
     @property
     def max_time(self) -> float | None:
@@ -236,8 +246,7 @@ class _Session:
             "plan_admitted", digest=launch.digest, type=workflow.type, result=workflow.result, tasks=len(workflow.task)
         )
         for note in self._command.notes:
-            records.event("note", level="warning", text=note)
-            remark(f"warning: {note}\n")
+            self._warn(note)
         records.event("budget", spent_usd=0.0, ceiling_usd=budget)
         folder = self._command.folder(manifest)
         environ = os.environ
@@ -272,8 +281,17 @@ class _Session:
                 raise
             remark_printed([f"crucible: {refusal}"])  # the run goes on to its end: nothing is dispatched any more
             return
+        folder = relative(self._command.folder(manifest))
         if is_new:
-            remark_printed([f"prepared {relative(self._command.folder(manifest))}"])
+            remark_printed([f"prepared {folder}"])
+        elif not _lies_in(manifest.folder, workspace.folder):
+            text = f"{folder} is used as an earlier run left it; move it away to have it prepared again"
+            self._records.event("note", level="info", text=text)
+            remark_printed([text])
+
+    def _warn(self, text: str) -> None:
+        self._records.event("note", level="warning", text=text)
+        remark_printed([f"warning: {text}"])
 
     def _left(self) -> float | None:
         """Return how many seconds --max-time leaves."""
@@ -305,8 +323,14 @@ class _Session:
         runners: dict[str, Runner] = {"command": shell, "evaluate": shell}
         if any(task.kind == "agent" for task in self._plan.workflow.task):
             from crucible.runtime.agent_runner import AgentRunner
+            from crucible.schemas.ir import AgentTask
 
-            runners["agent"] = AgentRunner(self._command.agents(self._launch.manifest), ours, self._records)
+            agents = AgentRunner(self._command.agents(self._launch.manifest), ours, self._records)
+            runners["agent"] = agents
+            harnesses = [task.harness for task in self._plan.workflow.task if isinstance(task, AgentTask)]
+            if self._plan.truncation is None and self._processes.caught is None and os.path.isdir(workspace.folder):
+                for lack in agents.lacking(harnesses, workspace.folder, self._processes):
+                    self._warn(f"no agent can do a turn here: {lack}")
         with self._command.display(self._plan) as display:
             execution = Execution(
                 self._plan,
@@ -353,6 +377,10 @@ class _Session:
         if verdict.ending is Ending.INTERRUPTED:
             return INTERRUPTED
         return 0 if verdict.valid else 1
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return os.path.join(os.path.realpath(path), "").startswith(os.path.join(folder, ""))
 
 
 def _harmless(line: str) -> str:

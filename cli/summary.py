@@ -3,6 +3,7 @@
 In goes the run and where its logs are, out come plain lines, not yet made harmless for a terminal.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from crucible.schemas.ir import Task
 
 _MOST: "Final" = 40  # columns that a cell makes those below it keep clear
+_MOST_OUTPUT: "Final" = 500  # characters
 _LONG, _SHORT = 20, 5
 _FAILED: "Final" = (Status.FAIL, Status.TRANSPORT)
 
@@ -34,8 +36,18 @@ def lines(run: Run, verdict: Verdict, seconds: float, log: Callable[[int, str, i
     yield ""
     yield f"{'valid' if verdict.valid else 'invalid'}: {verdict_text(run, verdict)}"
     counts = {status: sum(result.status is status for result in results) for status in Status}
+    yield from _product(run, results)
     said = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     yield f"{said}; {_cost(run)}; {duration(seconds)}"
+
+
+def _product(run: Run, results: list[Result]) -> Iterator[str]:
+    """Yield the output of the workflow's result, if it has one."""
+    workflow = run.plan.workflow
+    for task, result in zip(workflow.task, results, strict=True):
+        if task.name == workflow.result and result.status is Status.PASS and result.output not in (None, {}):
+            text = json.dumps(result.output, ensure_ascii=False)
+            yield f"{task.name}: {text if len(text) <= _MOST_OUTPUT else f'{text[:_MOST_OUTPUT]}…'}"
 
 
 def verdict_text(run: Run, verdict: Verdict) -> str:
@@ -54,16 +66,22 @@ def money(micros: int) -> str:
 
 
 def _table(tasks: "tuple[Task, ...]", results: list[Result]) -> Iterator[str]:
-    rows = [("task", "state", "attempts", "elapsed", "cost", "note")]
+    rows = [("task", "state", "attempts", "elapsed", "cost", "score", "note")]
     for task, result in zip(tasks, results, strict=True):
         tried = (str(result.attempts), duration(result.seconds)) if result.attempts else ("", "")
         cost = money(result.cost) if result.cost else ""
-        rows.append((task.name, str(result.status), *tried, cost, first_line(result.text)))
+        rows.append((task.name, str(result.status), *tried, cost, _score(task, result), first_line(result.text)))
     # A column of nothing but its title says nothing.
     shown = [index for index in range(len(rows[0])) if index < 2 or any(row[index] for row in rows[1:])]  # noqa: PLR2004
     widths = {index: min(max(_width(row[index]) for row in rows), _MOST) for index in shown}
     for row in rows:
         yield "  ".join(row[index] + " " * (widths[index] - _width(row[index])) for index in shown).rstrip()
+
+
+def _score(task: "Task", result: Result) -> str:
+    """Return the score of a measurement, "" of one that has none, and of any other task."""
+    score = result.output.get("score") if task.kind == "evaluate" and isinstance(result.output, dict) else None
+    return f"{score:g}" if isinstance(score, (int, float)) and not isinstance(score, bool) else ""
 
 
 def _failure(task: "Task", result: Result, log: str) -> Iterator[str]:

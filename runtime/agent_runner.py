@@ -5,12 +5,12 @@ removed before the turn, so that an old one is never taken for an answer, and af
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
-from crucible.runtime import careful, harness, last_line, surroundings, tree
+from crucible.runtime import agent_program, careful, harness, last_line, surroundings, tree
 from crucible.runtime.outcome import Attempt, Status
-from crucible.runtime.process import Command, Exit
+from crucible.runtime.process import Command, Exit, Processes
 from crucible.runtime.runner import Job, Turn
 from crucible.runtime.shell_runner import exit_note
 from crucible.schemas.ir import AgentTask
@@ -72,6 +72,22 @@ class AgentRunner:
     def turns(self, session: str | None) -> int:
         """Return how many turns of a conversation are complete."""
         return self._conversations[session]["turns"] if session in self._conversations else 0
+
+    def lacking(self, harnesses: Iterable[str | None], folder: str, processes: Processes) -> list[str]:
+        """Return why turns with these harnesses cannot be done at all, as far as that can be told beforehand."""
+        agents, path = self._agents, self._base.get("PATH", os.defpath)
+        if agents.refusal is not None:
+            return [agents.refusal]
+        if agents.command is not None:
+            fault = agent_program.of_command(_text(agents.command), self._base, folder, processes)
+            return [] if fault is None else [fault]
+        found: dict[str, None] = {}
+        for name in harnesses:
+            try:
+                agent_program.of_harness(name or agents.harness or harness.DEFAULT, path)
+            except LookupError as missing:
+                found[str(missing.args[0])] = None
+        return list(found)
 
     def attempt(self, job: Job, *, owes: bool = True) -> Turn:
         """Do one turn; a session's conversation is the same each time.
@@ -163,16 +179,7 @@ class _Turn:
             argv = ("sh", "-c", _text(self._agents.command))
             return Command(argv, environment, folder, logs.out, logs.err, self._then)
         name = self.task.harness or self._agents.harness or harness.DEFAULT
-        program = harness.HARNESSES.get(name)
-        if program is None:
-            known = ", ".join(harness.HARNESSES)
-            raise LookupError(f'there is no harness "{name}" here; known: {known}; --agent-cmd runs a command instead')
-        found = _on_path(program.program, environment.get("PATH", os.defpath))
-        if found is None:
-            raise LookupError(
-                f'the agent\'s program "{program.program}" is not on PATH; install it ({program.install}), '
-                "or give a command in its place with --agent-cmd"
-            )
+        found = agent_program.of_harness(name, environment.get("PATH", os.defpath))
         effort = environment["CRUCIBLE_EFFORT"]
         if effort:
             environment.setdefault("CLAUDE_CODE_EFFORT_LEVEL", effort)
@@ -306,15 +313,6 @@ def _of_value(value: object, what: str) -> Attempt:
     if isinstance(value, dict):
         return Attempt(Status.PASS, value)
     return Attempt(Status.FAIL, note=f"{what} is not a JSON object")
-
-
-def _on_path(program: str, path: str) -> str | None:
-    """Return where a program stands on PATH; an entry that is not absolute is one below the workspace, not ours."""
-    for entry in path.split(os.pathsep):
-        found = os.path.join(entry or os.curdir, program)
-        if os.path.isabs(entry) and os.path.isfile(found) and os.access(found, os.X_OK):
-            return found
-    return None
 
 
 def _remove(path: str) -> str:

@@ -254,6 +254,34 @@ def test_a_gate_that_does_not_measure_ends_the_run_before_any_turn(bench: Bench,
     assert not (bench.pack / "workspace" / "turned").exists()
 
 
+@pytest.mark.parametrize("agent", ["agnet --fast", "./agnet.sh", "claude"])
+def test_an_agent_that_is_not_there_ends_the_run_before_anything_is_measured(
+    bench: Bench, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its place in the manifest."""
+    bench.manifest()
+    text = (bench.pack / "crucible.toml").read_text()
+    if agent == "claude":
+        text = text.replace('backend = "command"', 'backend = "local"').replace("agent_cmd = ", "model = ")
+    (bench.pack / "crucible.toml").write_text(text.replace(json.dumps(AGENT), json.dumps(agent)))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    ran = bench.run(iterations=1)
+    assert ran.status == 1
+    assert f'begins with "{agent.split(maxsplit=1)[0]}", which is no program' in ran.err or "install it (" in ran.err
+    assert re.search(r"crucible\.toml:\d+:\d+", ran.err)
+    assert ran.rows == []
+    assert ran.outcome == "error"
+
+
+@pytest.mark.parametrize("agent", [f"X=1 {AGENT}", f"cd . && {AGENT}", f"  exec {AGENT}", f"if true; then {AGENT}; fi"])
+def test_nothing_is_claimed_of_a_command_that_only_a_shell_knows(bench: Bench, agent: str) -> None:
+    """It runs."""
+    text = (bench.pack / "crucible.toml").read_text()
+    (bench.pack / "crucible.toml").write_text(text.replace(json.dumps(AGENT), json.dumps(agent)))
+    bench.agent({"score": 9})
+    assert bench.run().decisions == ["keep", "keep"]
+
+
 @pytest.mark.parametrize(
     ("more", "agent", "code", "key"),
     [

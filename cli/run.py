@@ -163,7 +163,7 @@ class _Command:
         beside = os.path.join(self._folder(), "crucible.toml")
         if self._manifest is not None or self._is_stdin or not os.path.isfile(beside):
             return None
-        name, file = relative(beside), relative(self._source.path)
+        name, file = (os.path.normpath(relative(path)) for path in (beside, self._source.path))
         return f"{name} is not used: --file {file} --manifest {name} runs in its workspace, with its agent"
 
     @property
@@ -331,6 +331,11 @@ class _Session:
             if self._plan.truncation is None and self._processes.caught is None and os.path.isdir(workspace.folder):
                 for lack in agents.lacking(harnesses, workspace.folder, self._processes):
                     self._warn(f"no agent can do a turn here: {lack}")
+        isolates = any(task.isolation for task in self._plan.workflow.task)
+        if isolates and self._plan.truncation is None and not _is_in_repository(workspace.folder):
+            where = relative(workspace.folder)
+            self._warn(f"isolated tasks run in clones of the workspace, and {where} is no git repository; run git init "
+                       "there, or leave isolated out")  # fmt: skip
         with self._command.display(self._plan) as display:
             execution = Execution(
                 self._plan,
@@ -377,6 +382,11 @@ class _Session:
         if verdict.ending is Ending.INTERRUPTED:
             return INTERRUPTED
         return 0 if verdict.valid else 1
+
+
+def _is_in_repository(folder: str) -> bool:
+    parent = os.path.dirname(folder)
+    return os.path.lexists(os.path.join(folder, ".git")) or (parent != folder and _is_in_repository(parent))
 
 
 def _lies_in(path: str, folder: str) -> bool:

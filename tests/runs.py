@@ -90,10 +90,10 @@ def _common(depends_on: tuple[str, ...], advisory: bool, isolated: bool) -> dict
     return {"depends_on": depends_on, "required": not advisory, "isolation": WORKTREE if isolated else None}
 
 
-def write_plan(folder: Path, *tasks: Task, lane: str = "custom", params: dict[str, Any] | None = None) -> Path:
+def write_plan(folder: Path, *tasks: Task, lane: str = "custom", **others: Any) -> Path:
     """Write the canonical JSON of some tasks."""
     path = folder / "plan.json"
-    workflow = Workflow(type=lane, task=tasks, params=params)
+    workflow = Workflow(type=lane, task=tasks, **others)
     path.write_text(canonical.dumps(workflow), encoding="utf-8", newline="\n")
     return path
 

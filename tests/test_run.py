@@ -873,3 +873,47 @@ print(*sys.modules)
     assert "crucible.runtime.execute" in loaded
     heavy = {"typing", "dataclasses", "inspect", "hashlib", "gettext", "locale", "heapq", "subprocess", "rich"}
     assert loaded & heavy == set()
+
+
+# What is said before a run, and at its end
+
+
+def test_a_manifest_that_nobody_named_is_told(run: Runs) -> None:
+    """With what to type; a run with it says nothing."""
+    (run.folder / "crucible.toml").write_text("[workspace]\ndir = 'w'\n")
+    told = "warning: crucible.toml is not used: --file plan.json --manifest crucible.toml runs in its workspace"
+    assert told in run(command("one", "true")).err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--agent-cmd", "agnet --fast"), 'the command of the agent begins with "agnet", which is no program on PATH'),
+        ((), 'the agent\'s program "claude" is not on PATH; install it ('),
+    ],
+)
+def test_an_agent_that_is_not_there_is_told_before_the_first_task(
+    run: Runs, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
+) -> None:
+    """The run goes on to its end: other tasks may not need one."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    done = run(command("one", "true"), agent("two", "go", "one"), options=options)
+    assert done.err.index(f"warning: no agent can do a turn here: {said}") < done.err.index("one  running")
+    assert done.statuses() == {"one": "pass", "two": "fail"}
+
+
+def test_isolated_tasks_without_a_repository_are_told_before_the_first_task(run: Runs) -> None:
+    """Where there is none above the folder either."""
+    done = run(command("one", "true"), command("two", "true", isolated=True))
+    assert done.err.index("warning: isolated tasks run in clones of the workspace, and ") < done.err.index(
+        "one  running"
+    )
+
+
+def test_the_end_shows_scores_and_the_result(run: Runs) -> None:
+    """The score of each measurement in its row, the output of the result in a line."""
+    done = run(evaluate("size", "echo '{\"score\": 12.5}'"), command("top", "echo '{\"best\": [1, \"ü\"]}'", "size"),
+               result="top")  # fmt: skip
+    assert re.search(r"^task +state +attempts +elapsed +score$", done.out, re.MULTILINE)
+    assert re.search(r"^size +pass +1 +0\.\d s +12\.5$", done.out, re.MULTILINE)
+    assert 'top: {"best": [1, "ü"]}\n' in done.out

@@ -9,15 +9,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from crucible.compiler.attempt import Attempt
-from crucible.compiler.failure_words import NOT_A_VALUE, cleaned, cured
+from crucible.compiler.failure_words import LACKING, NOT_A_VALUE, SURPLUS, cleaned, cured
 from crucible.compiler.frontend import tree
 from crucible.compiler.frontend.limits import Limits
 from crucible.compiler.frontend.pack import Refusal
 from crucible.compiler.frontend.places import Places, call_at, node_at, suspect
 from crucible.compiler.frontend.sandbox import Death, Sandbox, heap_is_full
 from crucible.compiler.frontend.source_file import SourceFile, loaded_from
-from crucible.schemas.diagnostic import Diagnostic, Related
+from crucible.schemas.diagnostic import Diagnostic, Related, Suggestion
 from crucible.schemas.span import Position, Span
+from crucible.schemas.spelling import nearest
 
 _ODD_KEY: Final = "TypeError: unhashable type"
 _TWICE: Final = re.compile(r"Argument `(.*)` occurs more than once")
@@ -111,7 +112,31 @@ class Ended:
             return Diagnostic("evaluation-error", text, shown, span, related)
         if NOT_A_VALUE.match(message) or message.startswith((*_TOO_DEEP, _ODD_KEY)) or _TWICE.match(message):
             return self._bad_argument(error, message, related)
-        return Diagnostic("evaluation-error", cured(message), shown, span, related)
+        misnamed = self._misnamed(message, shown, span, related) if span else None
+        return misnamed or Diagnostic("evaluation-error", cured(message), shown, span, related)
+
+    def _misnamed(self, message: str, shown: str, span: Span, related: tuple[Related, ...]) -> Diagnostic | None:
+        """Say which argument of a call of a def is misspelt; None when none is near a parameter that is not given."""
+        lacking, surplus = LACKING.match(message), SURPLUS.match(message)
+        match = lacking or surplus
+        file = next((file for file in self._files.values() if file.shown == shown), None)
+        call = None if match is None or file is None else call_at(file, span.begin, match[2])
+        if match is None or call is None:
+            return None
+        nodes = (node for each in self._files.values() for node in tree.walk(*each.source.statements))
+        defined = next((node for node in nodes if isinstance(node, tree.Def) and node.name.id == match[2]), None)
+        known = [each.name.id for each in defined.parameters if not each.star] if defined else []
+        given = {each.name.id: each.name for each in call.arguments if each.name is not None}
+        unknown = [name for name in given if name not in known]
+        wrong: str | None = match[1]
+        meant = nearest(match[1], (name for name in known if name not in given))
+        if lacking:
+            wrong, meant = nearest(match[1], unknown), match[1]
+        if wrong not in given or meant is None:
+            return None
+        at = given[wrong].span
+        text = f'{match[2]}() has no argument "{wrong}"; did you mean "{meant}"?'
+        return Diagnostic("unknown-argument", text, shown, at, related, Suggestion(meant, shown, at))
 
     def _bad_argument(self, error: dict[str, Any], message: str, related: tuple[Related, ...]) -> Diagnostic:
         """Place a value that could not even be handed to a constructor at the argument that has it."""

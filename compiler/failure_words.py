@@ -8,12 +8,26 @@ import re
 from typing import Final
 
 from crucible.compiler.frontend.external import without_marks
+from crucible.schemas.spelling import hint
 
 NOT_A_VALUE: Final = re.compile(r"Operation `serde::serialize` not supported on type `(\w+)`")
 _GUESS: Final = re.compile(r", did you mean `\w+`\?$")  # the library's own, which takes what is not near
 _CALLEE: Final = re.compile(r"call to `?\d+\.(\w+)`?$")
 _TASK: Final = "`task or session`"
 _OF_CALL: Final = r" for call to (?:`?\d+\.)?(\w+)`?(?:\(\))?$"
+# A call of a def without one of its parameters, and with an argument that is none of them.
+LACKING: Final = re.compile(rf"Missing (?:[\w-]+ )?parameter `(\w+)`{_OF_CALL}")
+SURPLUS: Final = re.compile(rf"Found `(\w+)` extra named parameter\(s\){_OF_CALL}")
+_ATTRIBUTE: Final = re.compile(r"Object of type `(string|list|dict)` has no attribute `(\w+)`$")
+_METHODS: Final = {
+    "string": (
+        "capitalize codepoints count elems endswith find format index isalnum isalpha isdigit islower isspace istitle "
+        "isupper join lower lstrip partition removeprefix removesuffix replace rfind rindex rpartition rsplit rstrip "
+        "split splitlines startswith strip title upper"
+    ),
+    "list": "append clear extend index insert pop remove",
+    "dict": "clear get items keys pop popitem setdefault update values",
+}
 _CURES: Final = [
     (re.compile(pattern), cure)
     for pattern, cure in (
@@ -62,6 +76,9 @@ def cleaned(message: str) -> str:
 
 def cured(message: str) -> str:
     """Return what to say for a cleaned message: what is wrong, then what is right, as far as that is known."""
+    if attribute := _ATTRIBUTE.match(message):
+        kind, name = attribute.groups()
+        return f'a {kind} has no method "{name}"{hint(name, _METHODS[kind].split(), "methods")[0]}'
     for pattern, cure in _CURES:
         if match := pattern.match(message):
             return match.expand(cure)

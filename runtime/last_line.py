@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LIMIT: Final = 1 << 20  # bytes of a last line
 LEVELS: Final = 500
 EMPTY: Final = "it printed nothing"
+_HOW: Final = "; print the result as one JSON value on one line, last, and what is for people on standard error (>&2)"
 _SHOWN: Final = 200
 _SHOWN_LINE: Final = 500
 _STEP: Final = 4096
@@ -128,7 +129,7 @@ def _read(file: int, end: int) -> LastLine:
     try:
         value = _parse(shown)
     except _NoJson as bad:
-        plain = "; print the result as JSON on the last line, or nothing" if isinstance(bad, _Text) else ""
+        plain = _HOW if isinstance(bad, _Text) else ""
         return LastLine(fault=f"the last line {bad}{_hint(earlier, shown, start, file) or plain}")
     is_coloured = _ESCAPE.search(window, window.rfind(b"\n", 0, trimmed) + 1) is not None
     return LastLine(value, note="escape sequences were removed from the last line" if is_coloured else "")

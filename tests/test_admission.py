@@ -67,8 +67,15 @@ def test_the_runner_has_no_engine_operation() -> None:
     ]
     assert findings[1].message == (
         'the plan runner does not offer engine.apply, which "apply-again", "apply" need; '
-        "the scored loop does (crucible run)"
+        'the scored loop does, for type = "autoresearch" (crucible run)'
     )
+    lane = admit(Workflow(type="custom", task=(again,)), "loop", persist=True)
+    assert [found.message for found in lane] == [
+        (
+            "the scored loop does not offer workflow.custom, which the workflow needs; it has tasks of the engine, so "
+            'make it type = "autoresearch" with a decide() as its result'
+        )
+    ]
     assert {found.code for found in findings} == {"missing-capability"}
 
 

@@ -82,7 +82,7 @@ def test_escape_sequences_of_earlier_lines_are_no_remark(log: Path) -> None:
     assert read(log, b'\x1b[32mok\x1b[0m\n{"score": 1}\n') == LastLine({"score": 1})
 
 
-PLAIN = "; print the result as JSON on the last line, or nothing"
+PLAIN = "; print the result as one JSON value on one line, last, and what is for people on standard error (>&2)"
 BAD: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", EMPTY),
     "only blanks": (b"\n \n\t\r\n", EMPTY),

@@ -487,7 +487,13 @@ workflow(tasks = [p, a, e, g, d], result = d)
     [
         ('load("m.star", "xs")\nxs.append(2)', "a module's values are frozen once it is loaded; build a new one"),
         ("ys = [1]\nfor y in ys:\n    ys.append(y)", "cannot be changed while a loop goes through it"),
-        ("y = [1].foo", "Object of type `list` has no attribute `foo`"),
+        (
+            "y = [1].foo",
+            'a list has no method "foo"; the methods are append, clear, extend, index, insert, pop, remove',
+        ),
+        ('y = "a b".splt()', 'a string has no method "splt"; did you mean "split"?'),
+        ("y = {}.itmes()", 'a dict has no method "itmes"; did you mean "items"?'),
+        ("y = (1).foo", "Object of type `int` has no attribute `foo`"),
         ("y = z\nz = 1", '"z" is used before the line that binds it; move that line up'),
         ("def f():\n    y = z\n    z = 1\n\nf()", '"z" is used before the line that binds it; move that line up'),
         ('y = command(name = "y", run = "true").name', 'no attribute "name"; write the task itself'),
@@ -505,6 +511,40 @@ def test_what_the_evaluator_says_is_said_so_that_it_helps(tmp_path: Path, statem
     (diagnostic,) = compiled(tmp_path, f"{statement}\n{END}").diagnostics
     assert diagnostic.code == "evaluation-error"
     assert message in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("call", "place", "message"),
+    [
+        ("f(nme = 1)", "4:3-4:6", 'f() has no argument "nme"; did you mean "name"?'),
+        ("f(1, taks = 2)", "4:6-4:10", 'f() has no argument "taks"; did you mean "tasks"?'),
+        ("f(other = 1)", None, ""),
+        ('panel(name = "p", critic = [])', "4:19-4:25", 'panel() has no argument "critic"; did you mean "critics"?'),
+        ("g(nme = 1)", "4:3-4:6", 'g() has no argument "nme"; did you mean "name"?'),
+    ],
+)
+def test_a_misspelt_argument_of_a_def_is_told_at_its_name(
+    tmp_path: Path, call: str, place: str | None, message: str
+) -> None:
+    """Its own, one of a module, and one of the standard library; what is near nothing is told as it was."""
+    write(tmp_path, {"m.star": "def g(name, **rest):\n    return name\n"})
+    head = 'load("@crucible//panel.star", "panel"); load("m.star", "g")\ndef f(name, tasks = []):\n    pass'
+    source = f"{head}\n{call}\n{END}"
+    (diagnostic,) = compiled(tmp_path, source).diagnostics
+    if place is None:
+        assert diagnostic.code == "evaluation-error"
+        return
+    assert (diagnostic.code, diagnostic.message) == ("unknown-argument", message)
+    assert diagnostic.span is not None
+    begin, end = diagnostic.span
+    assert f"{begin.line}:{begin.column}-{end.line}:{end.column}" == place
+
+
+@pytest.mark.parametrize("name", ["panel.star", "@crucible/panel.star", "lib/panel.star"])
+def test_a_module_of_the_standard_library_is_guessed(tmp_path: Path, name: str) -> None:
+    """By its own name, where the pack has none such."""
+    (diagnostic,) = compiled(tmp_path, f'load("{name}", "panel")\n{END}').diagnostics
+    assert diagnostic.message == f'"{name}" does not exist in the pack; did you mean "@crucible//panel.star"?'
 
 
 @pytest.mark.parametrize("more", [[], [["command", [], []]], None])

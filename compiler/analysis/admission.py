@@ -72,15 +72,19 @@ def admit(workflow: Workflow, orchestrator: str, *, persist: bool) -> list[Findi
             continue
         needing = [f'"{workflow.task[index].name}"' for index in tasks]
         who = f"{', '.join(needing)} need{'s' if len(needing) == 1 else ''}" if needing else "the workflow needs"
-        message = f"{title} does not offer {capability}, which {who}; {_remedy(capability)}"
+        message = f"{title} does not offer {capability}, which {who}; {_remedy(capability, workflow)}"
         related = tuple((f"{name} needs it too", At(index)) for name, index in zip(needing[1:], tasks[1:], strict=True))
         findings.append(Finding("missing-capability", message, At(tasks[0]) if tasks else At(), related))
     return findings
 
 
-def _remedy(capability: str) -> str:
-    """Say who offers a capability."""
+def _remedy(capability: str, workflow: Workflow) -> str:
+    """Say who offers a capability, or what to change where nobody offers all that a workflow needs."""
+    is_mixed = workflow.type != "autoresearch" and any(task.operation for task in workflow.task)
+    if is_mixed and capability == f"workflow.{workflow.type}":
+        return 'it has tasks of the engine, so make it type = "autoresearch" with a decide() as its result'
     for title, command, advertised in _ADVERTISED.values():
         if capability in advertised:
-            return f"{title} does ({command})"
+            where = ', for type = "autoresearch"' if is_mixed else ""
+            return f"{title} does{where} ({command})"
     return "choose a backend and a harness that continue a conversation, or leave the session out"

@@ -300,7 +300,9 @@ class Pack:
 
 
 def _missing(name: str, meant: str | None = None) -> Refusal:
-    """Say that a file is not there."""
+    """Say that a file is not there; a module of the standard library may be meant."""
+    module = STANDARD_LIBRARY + name.rpartition("/")[2]
+    meant = meant or (module if module in standard_library() else None)
     tail = f'; did you mean "{meant}"?' if meant else ""
     return Refusal("file-not-found", f'"{name}" does not exist in the pack{tail}', meant)
 

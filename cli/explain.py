@@ -13,9 +13,11 @@ def run(arguments: argparse.Namespace) -> int:
         width = max(map(len, CODES))
         product("".join(f"{code.code:<{width}}  {code.severity.value:<7}  {code.help}\n" for code in CODES.values()))
         return 0
-    code = CODES.get(arguments.code)
+    # error[dropped-task]: is what people copy from a report.
+    name = arguments.code.partition("[")[2].partition("]")[0] or arguments.code
+    code = CODES.get(name)
     if code is None:
-        remark(f'crucible: there is no code "{arguments.code}"{hint(arguments.code, CODES)[0]}\n')
+        remark(f'crucible: there is no code "{name}"{hint(name, CODES)[0]}\n')
         return 2
     from crucible.compiler.output.example import explained, read
 

@@ -4,7 +4,7 @@ import argparse
 import os
 
 from crucible.cli.drawn import ENDINGS, STDOUT, check_output, load, warn, write
-from crucible.cli.output import UNREADABLE, WRONG_USAGE, Usage, failed, remark, unreadable
+from crucible.cli.output import UNREADABLE, WRONG_USAGE, Usage, failed, relative, remark, unreadable
 from crucible.compiler.pipeline import Unreadable
 
 _NAME = "WORKFLOW.png"
@@ -26,14 +26,22 @@ def run(arguments: argparse.Namespace) -> int:
 
     output = os.path.join(os.path.dirname(loaded.path), _NAME) if arguments.output is None else arguments.output
     if style == "dot":
-        return write(output, to_dot(loaded.workflow, prompts=loaded.prompts).encode())
+        return _written(output, to_dot(loaded.workflow, prompts=loaded.prompts).encode())
     try:
         drawing = draw(loaded.workflow, style, prompts=loaded.prompts)
     except Undrawable as error:
         remark(f"crucible: {error}\n")
         return 2
     warn(drawing)
-    return write(output, drawing.data)
+    return _written(output, drawing.data)
+
+
+def _written(output: str, data: bytes) -> int:
+    """Write the picture and say where; exit code 2 when it cannot go there."""
+    status = write(output, data)
+    if status == 0 and output != STDOUT:
+        remark(f"wrote {relative(output)}\n")
+    return status
 
 
 def _style(output: str | None) -> str:

@@ -178,3 +178,5 @@ def test_a_code_is_explained() -> None:
     assert (done.status, done.err) == (0, b"")
     assert b"dropped-task" in done.out
     assert b"list it or delete it" in done.out
+    for copied in ("error[dropped-task]", "error[dropped-task]:"):
+        assert crucible("plan", "explain", copied).out == done.out

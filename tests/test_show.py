@@ -224,7 +224,7 @@ def test_mistakes_are_reported_and_nothing_is_written(crucible: Crucible) -> Non
 
 def test_render_writes_the_picture_beside_the_source(crucible: Crucible, tmp_path: Path) -> None:
     """WORKFLOW.png by default, the same bytes again; --output names another place, and .svg another format."""
-    assert crucible("render", "--file", "workflow.star") == (0, "", "")
+    assert crucible("render", "--file", "workflow.star") == (0, "", "wrote WORKFLOW.png\n")
     first = Path("WORKFLOW.png")
     assert first.read_bytes().startswith(PNG)
     before = first.stat().st_mtime_ns, first.read_bytes()

@@ -399,7 +399,8 @@ class LoopProcess:
             yield f"baseline   {baseline.score:g}"
             kept = f"iteration {best.number}" if loop.is_better else "nothing better was kept"
             yield f"best       {best.score:g}  ({kept})"
-            yield f"workspace  {relative(self._folder)}, which holds it; RESULTS.md there has the rows"
+            if ended.outcome != "error":
+                yield f"workspace  {relative(self._folder)}, which holds it; RESULTS.md there has the rows"
         yield f"{ended.outcome}: {ended.reason}"
         yield f"{money(loop.spent)} spent; {duration(time.monotonic() - self._begin)}"
 

@@ -386,7 +386,9 @@ class GitWorld:
         self._index = self._digest()
 
     def refusal(self) -> str | None:
-        """Return why no state can be made of the workspace: a repository in it keeps its files from us."""
+        """Return why no state can be made of the workspace: it is gone, or a repository in it keeps files from us."""
+        if os.path.islink(self._folder) or not os.path.isdir(self._folder):
+            return "the workspace is no folder any more"
         for path, entry in self._unseen():
             if entry is not None and _is_git(entry):
                 return _nested(os.path.dirname(path))

@@ -331,3 +331,22 @@ def test_strange_names_are_kept_and_taken_back(ring: Ring) -> None:
     assert all(map(is_honest, rows))
     listed = (ring.folder / "listed").read_text().split()
     assert sorted(listed) == [".git", "RESULTS.md", "gate", "measure.sh", "other.txt", "program.sh"]
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "mv ../workspace ../gone",
+        "cd .. && mv workspace gone && ln -s gone workspace",
+        "rm -r ../workspace; touch ../workspace",
+    ],
+    ids=["moved", "linked", "a file"],
+)
+def test_a_workspace_that_is_put_aside_is_no_candidate(ring: Ring, attack: str) -> None:
+    """It is made again, and what stands in its place is neither measured nor followed."""
+    first, _ = ring.attack(f"echo 1 > gate/base; {attack}", "true")
+    assert (first["decision"], first["valid"]) == ("discard", False)
+    assert first["note"]
+    workspace = ring.folder / "workspace"
+    assert not workspace.is_symlink()
+    assert (workspace / "other.txt").read_text() == "as it was\n"

@@ -14,6 +14,7 @@ from crucible.cli.output import (
     WRONG_USAGE,
     Usage,
     failed,
+    number_of_files,
     product,
     remark,
     remark_printed,
@@ -155,7 +156,7 @@ def _one_line(text: str) -> str:
 
 def _as_json(checked: Checked, found: _Found) -> str:
     """Return the report of diagnostics with what else a check knows."""
-    report: dict[str, Any] = json.loads(to_json(found.diagnostics, len(checked.texts) or 1))
+    report: dict[str, Any] = json.loads(to_json(found.diagnostics, number_of_files(checked.texts)))
     return one_json_object(
         {
             **report,
@@ -211,7 +212,7 @@ def _as_text(checked: Checked, found: _Found, *, is_static: bool) -> Iterator[st
         from crucible.compiler.output.disclosure import lines
 
         yield from lines(checked.exposure)
-    yield summary(found.diagnostics, len(checked.texts) or 1)
+    yield summary(found.diagnostics, number_of_files(checked.texts))
 
 
 def _of_probe(checked: Checked, found: _Found, *, is_static: bool) -> Iterator[str]:

@@ -10,6 +10,7 @@ from crucible.cli.output import (
     Usage,
     failed,
     named_input,
+    number_of_files,
     product,
     relative,
     remark,
@@ -96,7 +97,7 @@ def _report(arguments: argparse.Namespace, compiled: Compiled, diagnostics: list
     if arguments.format == "json":
         from crucible.compiler.output.report import to_json
 
-        remark(to_json(diagnostics, files or len(compiled.texts) or 1))
+        remark(to_json(diagnostics, files or number_of_files(compiled.texts)))
     elif diagnostics:
         remark(report_text(diagnostics, compiled.texts, 2))
     return 1 if has_errors(diagnostics) else 0

@@ -4,7 +4,16 @@ import argparse
 import os
 from typing import NamedTuple
 
-from crucible.cli.output import Usage, named_input, product, relative, remark, remark_printed, report_text
+from crucible.cli.output import (
+    Usage,
+    named_input,
+    number_of_files,
+    product,
+    relative,
+    remark,
+    remark_printed,
+    report_text,
+)
 from crucible.compiler.facts import ManifestFacts
 from crucible.compiler.pipeline import Compiled, Options, compile_file, compile_source
 from crucible.schemas.diagnostic import has_errors
@@ -47,7 +56,7 @@ def load(arguments: argparse.Namespace, style: str) -> Loaded | None:
     if style == "json" and (compiled.diagnostics or compiled.workflow is None):
         from crucible.compiler.output.report import to_json
 
-        remark(to_json(compiled.diagnostics, len(compiled.texts) or 1))
+        remark(to_json(compiled.diagnostics, number_of_files(compiled.texts)))
     elif compiled.diagnostics:
         remark(report_text(compiled.diagnostics, compiled.texts, 2))
     if compiled.workflow is None or has_errors(compiled.diagnostics):

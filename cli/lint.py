@@ -20,6 +20,7 @@ from crucible.cli.output import (
     failed,
     for_programs,
     named_input,
+    number_of_files,
     product,
     relative,
     remark,
@@ -103,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     texts = {name: text for group in linted for name, text in group.texts.items()}
     files = frozenset(name for group in linted for name in group.files)
-    _report(arguments, diagnostics, texts, len(files))
+    _report(arguments, diagnostics, texts, number_of_files(files) if files else 0)
     if not is_readable:
         return 2
     return 1 if has_errors(diagnostics) else 0

@@ -6,7 +6,7 @@ import os
 
 from crucible.cli import VERSION
 from crucible.compiler.frontend.limits import LIMITS
-from crucible.compiler.frontend.pack import Refusal, over
+from crucible.compiler.frontend.pack import STANDARD_LIBRARY, Refusal, over
 from crucible.schemas.diagnostic import Diagnostic
 from crucible.schemas.light import NamedTuple
 
@@ -183,3 +183,8 @@ def relative(path: str) -> str:
     except OSError:
         return path
     return os.path.relpath(path, here) if os.path.commonpath((here, os.path.abspath(path))) == here else path
+
+
+def number_of_files(names: Iterable[str]) -> int:
+    """Return how many of the files that were read are the user's, at least one: the standard library's are not."""
+    return sum(not name.startswith(STANDARD_LIBRARY) for name in names) or 1

@@ -348,3 +348,15 @@ def test_so_many_warnings_are_told_and_no_more(tmp_path: Path) -> None:
     codes = [each["code"] for each in json.loads(done.out)["diagnostics"]]
     assert codes.count("unused-load") == 1_000
     assert codes.count("limit-exceeded") == 1
+
+
+def test_modules_of_the_standard_library_are_no_files_of_the_user(tmp_path: Path) -> None:
+    """What was looked at is what they wrote."""
+    source = (
+        'load("@crucible//matrix.star", "matrix")\n'
+        'def cell(name, **axes):\n    return command(name = name, run = "true")\n'
+        'cells = matrix("c", {"os": ["a", "b"]}, cell)\n'
+        'workflow(type = "custom", tasks = cells, result = cells[0])\n'
+    )
+    (tmp_path / "workflow.star").write_text(source)
+    assert crucible("lint", "workflow.star", cwd=tmp_path).out.splitlines()[-1].startswith(b"1 file: ")

@@ -400,7 +400,7 @@ class LoopProcess:
             kept = f"iteration {best.number}" if loop.is_better else "nothing better was kept"
             yield f"best       {best.score:g}  ({kept})"
             if ended.outcome != "error":
-                yield f"workspace  {relative(self._folder)}, which holds it; RESULTS.md there has the rows"
+                yield f"kept in    {relative(self._folder)}; its RESULTS.md has the rows"
         yield f"{ended.outcome}: {ended.reason}"
         yield f"{money(loop.spent)} spent; {duration(time.monotonic() - self._begin)}"
 

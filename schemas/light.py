@@ -26,6 +26,9 @@ else:
 
         def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> type:
             fields = tuple(body.get("__annotations__", ()))
+            if bases != (tuple,) and not fields:  # from Python 3.14 on the body has them for this import alone
+                message = f"{name} has no fields; its module begins with from __future__ import annotations"
+                raise TypeError(message)
             defaults = {field: body[field] for field in fields if field in body}
             if tuple(defaults) != fields[len(fields) - len(defaults) :]:
                 message = f"{name}: fields with a default are the last ones"

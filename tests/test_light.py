@@ -1,15 +1,19 @@
 """Named tuples and patterns of our own: what those of the standard library do, without their cost at the start."""
 
+from __future__ import annotations
+
 import copy
 import pickle
 import re
 import typing
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from crucible.schemas import light
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
 
 TheirPoint: Any = typing.NamedTuple("TheirPoint", [("x", int), ("y", int), ("name", str)])
 TheirPoint.__new__.__defaults__ = (2, "p")
@@ -29,7 +33,7 @@ class Point(light.NamedTuple):
         return self.x + self.y
 
     @classmethod
-    def of(cls, text: str) -> "Point":
+    def of(cls, text: str) -> Point:
         """Return the point that a text names."""
         x, y = map(int, text.split(","))
         return cls(x, y)
@@ -103,6 +107,12 @@ def test_fields_with_a_default_are_the_last() -> None:
     """As in every signature."""
     with pytest.raises(TypeError, match="the last ones"):
         type(OURS)("Bad", (light.NamedTuple,), {"__annotations__": {"a": int, "b": int}, "a": 1})
+
+
+def test_a_class_without_fields_is_refused() -> None:
+    """They may be there and not be seen."""
+    with pytest.raises(TypeError, match="from __future__ import annotations"):
+        type(OURS)("Bad", (light.NamedTuple,), {})
 
 
 def test_a_pattern_is_compiled_when_it_is_used() -> None:

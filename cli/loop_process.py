@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from crucible.schemas.span import Span
 
 INTERRUPTED: Final = 130
+_MOST_SHOWN: Final = 10  # gaps in a log
 
 
 class LoopProcess:
@@ -124,8 +125,9 @@ class LoopProcess:
             records.event("recovery", **{"class": kind}, iter=iteration, detail=detail)
             records.event("budget", spent_usd=dollars(past.spent), ceiling_usd=held["budget"])
             if past.lost_rows:
-                numbers = ", ".join(map(str, past.lost_rows))
-                _warn(records, f"the log has no row of iteration {numbers}, so what was kept there is not known")
+                numbers = ", ".join(past.lost_rows[:_MOST_SHOWN])
+                more = ", …" if past.lost_rows[_MOST_SHOWN:] else ""
+                _warn(records, f"the log has no row of iteration {numbers}{more}, so what was kept there is not known")
             return
         records.event(
             "start",

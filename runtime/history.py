@@ -7,6 +7,7 @@ over, as are torn lines; rows of a wide round are none of ours (contract §7).
 import json
 import os
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from crucible.runtime import careful
@@ -35,12 +36,15 @@ class Row(NamedTuple):
         """Return the row that an event is, None for one of a wide round and for what is none."""
         number, decision, snapshot = _count(event.get("iter")), event.get("decision"), event.get("snapshot")
         note = event.get("note")
+        score = _finite(event.get("score"))
         if "phase" in event or number is None or not isinstance(decision, str):
+            return None
+        if decision == "keep" and score is None:
             return None
         return cls(
             number,
             decision,
-            _finite(event.get("score")),
+            score,
             _finite(event.get("tiebreak")),
             snapshot if isinstance(snapshot, str) else None,
             event.get("valid") is True,
@@ -57,7 +61,7 @@ class Past(NamedTuple):
     digests of its identity. ``spent`` is in micro-dollars. ``steers`` are the texts that were delivered, by
     iteration. ``ended`` tells how: the class of the contract, the iteration that it touched, and a sentence;
     ``outcome`` is that of a process that ended on purpose. ``has_died`` tells that the last one that worked in the
-    workspace did not leave it as it should be.
+    workspace did not leave it as it should be, ``damaged`` which iterations have what was a row once.
     """
 
     size: int
@@ -71,12 +75,15 @@ class Past(NamedTuple):
     outcome: str | None
     is_finished: bool
     has_died: bool
+    damaged: frozenset[int]
 
     @property
-    def lost_rows(self) -> list[int]:
-        """Return the iterations whose rows are gone: somebody has damaged the log."""
-        known = {row.number for row in self.rows}
-        return [number for number in range(max(known, default=0)) if number not in known]
+    def lost_rows(self) -> list[str]:
+        """Return the iterations whose rows are gone or are none any more, runs of them as "3 to 7"."""
+        known = sorted({-1, *(row.number for row in self.rows)})
+        gaps = [(one + 1, other - 1) for one, other in pairwise(known) if other > one + 1]
+        gaps += [(number, number) for number in sorted(self.damaged) if number > known[-1]]
+        return [str(first) if first == last else f"{first} to {last}" for first, last in gaps]
 
     @property
     def lost_steer(self) -> str:
@@ -100,7 +107,7 @@ def read(state: str) -> Past | None:
     rows = tuple(reading.rows[number] for number in sorted(reading.rows))
     ended = reading.ended()
     return Past(size, reading.start, reading.identity, reading.parts, rows, reading.spent, reading.steers, ended,
-                reading.outcome, reading.is_finished, reading.has_died)  # fmt: skip
+                reading.outcome, reading.is_finished, reading.has_died, frozenset(reading.damaged))  # fmt: skip
 
 
 def conversations(state: str) -> dict[str, dict[str, Any]]:
@@ -130,6 +137,7 @@ class _Reading:
         self.outcome: str | None = None
         self.is_finished = False
         self.has_died = False
+        self.damaged: set[int] = set()
         self._phase, self._iteration = "starting", 0
         self._running: Mapping[str, Any] | None = None
         self._done: Mapping[str, Any] | None = None  # the last task of the iteration that has ended
@@ -159,8 +167,11 @@ class _Reading:
                 self.is_finished = self.is_finished and self._phase != "iteration"
             case "row":
                 row = Row.of(event)
+                number = _count(event.get("iter"))
                 if row is not None:
                     self.rows[row.number] = row
+                elif number is not None and "phase" not in event:
+                    self.damaged.add(number)
             case "budget":
                 spent = _finite(event.get("spent_usd"))
                 self.spent = self.spent if spent is None else round(spent * _MICRO)

@@ -235,7 +235,8 @@ class Loop:
             found = state.results[number]
             if found is not None and self._graph.is_unreadable(number, found):
                 name = self._graph.names[number]
-                raise _End("error", f'the gate gives no reading: "{name}": {found.text}', name)
+                said = "; ".join(found.text.splitlines())
+                raise _End("error", f'the gate gives no reading: "{name}": {said}', name)
         reading = self._reading(state, self._graph.source)
         try:
             token = self._world.snapshot(0, held=self._runner.held)

@@ -274,6 +274,25 @@ def test_a_row_that_is_gone_from_the_log_is_told(bench: Bench) -> None:
     assert "warning: the log has no row of iteration 1, so what was kept there is not known" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"score":9', '"scroe":9', "the log has no row of iteration 1, so"),
+        ('"score":', '"scroe":', "the log has no row of iteration 0, 1, so"),
+        ('"kind":"row","iter":1', '"kind":"row","iter":1000000000000', None),
+    ],
+)
+def test_a_log_that_somebody_damaged_ends_no_run_in_a_fault(bench: Bench, old: str, new: str, told: str | None) -> None:
+    """A row that was kept without a score is none; a number that nobody has reached is no reason to count up to it."""
+    bench.run("--iterations", "1")
+    path = bench.folder / "state" / "session.jsonl"
+    path.write_text(path.read_text().replace(old, new))
+    line = [*COMMAND, "run", "--manifest", "crucible.toml", "--no-progress", "--resume", "--iterations", "2"]
+    done = subprocess.run(line, cwd=bench.folder, capture_output=True, text=True, check=False)
+    assert done.returncode in {0, 1}
+    assert (told or "the log has no row of iteration 1 to 999999999999, so") in done.stderr
+
+
 def test_a_log_with_rows_of_a_wide_round_is_gone_on_with(bench: Bench) -> None:
     """They are not ours, and decide nothing."""
     bench.run("--iterations", "1")

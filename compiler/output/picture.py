@@ -331,6 +331,8 @@ class _Plan:
 
 
 _HASTE: Final = {"mclimit": "0.1", "nslimit": "1", "nslimit1": "1"}
+# Faces that are as wide as the one that the picture was laid out for, or nearly so: texts keep to their boxes.
+_FACES: Final = f"{FONT},Arial,Liberation Sans,Nimbus Sans,DejaVu Sans Condensed,sans-serif"
 _NODE: Final = {"fontname": FONT}
 _EDGE: Final = {"color": "#4a4a52", "fontname": FONT, "arrowsize": "0.8"}
 _THIN: Final = {"penwidth": "0.3", "arrowsize": "0.5"}
@@ -396,6 +398,7 @@ class _Titles:
         """Put the names into an SVG that the drawing program made, and a title and a description of the whole."""
         # Blanks in a row come as no-break spaces, so that a name could not be searched for.
         text = re.sub(r"<title>([^<]*)</title>\n?", self._title, text.replace("&#160;", " "))
+        text = text.replace(f'font-family="{FONT},sans-Serif"', f'font-family="{_FACES}"')
         tasks = self._plan.workflow.task
         count = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"
         order = [tasks[index] for index in self._plan.graph.order]
